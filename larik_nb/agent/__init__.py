@@ -1,0 +1,1 @@
+"""Conversations and what acts in them."""

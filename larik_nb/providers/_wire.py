@@ -1,0 +1,331 @@
+"""One wire provider for every vendor: encode → http → decode → events → done, errors mapped once.
+
+An adapter translates one wire format both ways and knows no socket, clock or environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from larik_nb import errors
+from larik_nb.frames import Frame, Framing, reader
+from larik_nb.types import (
+    Block,
+    Message,
+    Request,
+    StopReason,
+    StreamEvent,
+    Usage,
+    done,
+    text_delta,
+    thinking_delta,
+)
+
+NO_EVENTS: tuple[StreamEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """One HTTP request to be.
+
+    Attributes:
+        path: Joined to the provider's base URL; may carry a query.
+        body: The JSON body.
+        headers: Beside the credential and content type, which are not the adapter's.
+    """
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Decoder(Protocol):
+    """Reads one answer. `draft` is what has come, at any moment."""
+
+    draft: Draft
+
+    def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
+        """Take one frame (`frames.Frame`) in and return the deltas it makes.
+
+        Raises:
+            APIError: The frame is an error, or cannot be read (BadWire).
+        """
+
+    def whole(self, data: Any) -> Iterable[StreamEvent]:
+        """Take a whole JSON answer in, which came though a stream was asked for.
+
+        Raises:
+            APIError: It is an error or not an answer.
+        """
+
+    def finish(self) -> Message:
+        """Return the answer once the body has ended.
+
+        Raises:
+            ServerError: The protocol's end mark never came.
+        """
+
+
+class Adapter(Protocol):
+    """One vendor's wire format, both ways."""
+
+    framing: Framing
+
+    def encode(self, request: Request) -> Wire:
+        """Return the HTTP request that asks `request`."""
+
+    def decoder(self, request: Request) -> Decoder:
+        """Return a fresh decoder for its answer."""
+
+    def credential(self, key: str | None) -> Mapping[str, str]:
+        """Return the headers that carry `key`."""
+
+
+class _Part:
+    """A block while it grows."""
+
+    __slots__ = ("extra", "pieces", "type")
+
+    def __init__(self, kind: str, extra: dict[str, Any]) -> None:
+        self.type = kind
+        self.pieces: list[str] = []
+        self.extra = extra
+
+
+class Draft:
+    """The answer while it arrives: its parts in order, and what is known of the whole.
+
+    Adapters hand over pieces; the draft keeps them, opens a new part where the kind changes, and returns the event
+    for the screen. Text of `message()` is exactly the joined text deltas.
+    """
+
+    def __init__(self, request: Request, provider: str) -> None:
+        self.request = request
+        self.provider = provider
+        self.model: str | None = None
+        self.usage: Usage | None = None
+        self.stop_reason: StopReason | None = None
+        self._parts: list[_Part] = []
+        self._open: _Part | None = None
+        self._calls: dict[Any, _Part] = {}
+
+    # -- text and thinking ------------------------------------------------------------------------------------
+    def text(self, piece: str) -> tuple[StreamEvent, ...]:
+        """Add visible text."""
+        return (text_delta(piece),) if self._grow("text", piece) else NO_EVENTS
+
+    def thinking(self, piece: str) -> tuple[StreamEvent, ...]:
+        """Add readable thinking."""
+        return (thinking_delta(piece),) if self._grow("thinking", piece) else NO_EVENTS
+
+    def _grow(self, kind: str, piece: str) -> bool:
+        if not piece:
+            return False
+        part = self._open
+        if part is None or part.type != kind:
+            part = self.open(kind)
+        part.pieces.append(piece)
+        return True
+
+    def open(self, kind: str, **extra: Any) -> _Part:
+        """Begin a new part of `kind`, even after one of the same kind; `extra` are Block fields."""
+        part = _Part(kind, extra)
+        self._parts.append(part)
+        self._open = part
+        return part
+
+    def close(self) -> None:
+        """End the open part: what comes next begins a new one."""
+        self._open = None
+
+    def sign(self, signature: str, kind: str) -> None:
+        """Put the vendor's signature on the open part of `kind`, or on an empty one of its own."""
+        part = self._open if self._open is not None and self._open.type == kind else self.open(kind)
+        part.extra["signature"] = part.extra.get("signature", "") + signature
+
+    # -- tool calls -------------------------------------------------------------------------------------------
+    def tool(self, key: Any, id: str | None, name: str, **extra: Any) -> tuple[StreamEvent, ...]:  # noqa: A002  # the field's name
+        """Begin the tool call that `key` (an index, an id) stands for on the wire."""
+        part = _Part("tool_use", {"id": id or self._made_id(), "name": name, **extra})
+        self._parts.append(part)
+        self._calls[key] = part
+        self._open = None
+        return (StreamEvent(type="tool_use_start", id=part.extra["id"], name=name),)
+
+    def has_tool(self, key: Any) -> bool:
+        """Return whether `key` names a call that has begun."""
+        return key in self._calls
+
+    def tool_part(self, key: Any) -> _Part:
+        """Return the growing call; KeyError for an unknown one."""
+        return self._calls[key]
+
+    def tool_input(self, key: Any, fragment: str) -> tuple[StreamEvent, ...]:
+        """Add a fragment of a call's JSON arguments."""
+        if not fragment:
+            return NO_EVENTS
+        part = self._calls[key]
+        part.pieces.append(fragment)
+        return (StreamEvent(type="tool_input_delta", id=part.extra["id"], text=fragment),)
+
+    def set_tool_input(self, key: Any, text: str) -> None:
+        """Replace a call's arguments by the vendor's final word on them."""
+        self._calls[key].pieces[:] = [text]
+
+    def _made_id(self) -> str:
+        """Return an id for a vendor that sends none, unlike any in the conversation."""
+        taken = {b.id for m in self.request.messages for b in m.blocks if b.type == "tool_use"}
+        taken |= {p.extra["id"] for p in self._parts if p.type == "tool_use"}
+        count = len(taken) + 1
+        while f"call_{count}" in taken:
+            count += 1
+        return f"call_{count}"
+
+    @property
+    def calls(self) -> int:
+        """How many tool calls have begun."""
+        return sum(part.type == "tool_use" for part in self._parts)
+
+    # -- other parts ------------------------------------------------------------------------------------------
+    def add(self, block: Block) -> None:
+        """Add a finished block as it is (opaque items, redacted thinking, images)."""
+        part = _Part("block", {"block": block})
+        self._parts.append(part)
+        self._open = None
+
+    # -- the whole --------------------------------------------------------------------------------------------
+    def blocks(self) -> tuple[Block, ...]:
+        """Return the parts so far as blocks; empty unsigned text and thinking are left out."""
+        return tuple(block for part in self._parts if (block := self._block(part)) is not None)
+
+    def _block(self, part: _Part) -> Block | None:
+        if part.type == "block":
+            block: Block = part.extra["block"]
+            return block
+        joined = "".join(part.pieces)
+        if part.type == "tool_use":
+            value, raw = arguments(joined)
+            return Block(type="tool_use", provider=self.provider, input=value, input_raw=raw, **part.extra)
+        if not joined and not part.extra.get("signature"):
+            return None
+        return Block(**{"type": part.type, "text": joined, "provider": self.provider, **part.extra})
+
+    def message(self) -> Message:
+        """Return the answer so far."""
+        return Message(
+            role="assistant",
+            blocks=self.blocks(),
+            model=self.model or self.request.model,
+            provider=self.provider,
+            requested_model=self.request.model,
+            usage=self.usage,
+            stop_reason=self.stop_reason,
+        )
+
+
+def arguments(text: str) -> tuple[dict[str, Any] | None, str | None]:
+    """Return a call's arguments as (object, None), or (None, the text) where they are not one valid JSON object.
+
+    Nothing is repaired: arguments cut by a limit would otherwise lose their last fields silently. No text at all
+    means no arguments.
+    """
+    if not text.strip():
+        return {}, None
+    try:
+        value = json.loads(text, parse_constant=_no_constant, strict=False)
+    except (ValueError, RecursionError):
+        return None, text
+    return (value, None) if isinstance(value, dict) else (None, text)
+
+
+def _no_constant(name: str) -> Any:
+    msg = f"{name} is not JSON"
+    raise ValueError(msg)
+
+
+def stream_error(data: Any, where: str) -> errors.APIError:
+    """Return the exception for an error object that came inside an answer with status 200."""
+    body = data if isinstance(data, str) else json.dumps(data)
+    return errors.classify(200, {}, body.encode("utf-8", "replace"), where=where)
+
+
+def ended_early(what: str) -> errors.APIError:
+    """Return the exception for a body that ended without its protocol's end mark."""
+    return errors.ServerError(f"the answer ended before its end mark ({what})", kind="server_error")
+
+
+class WireProvider:
+    """A provider that speaks one wire format to one base URL.
+
+    Args:
+        adapter: The wire format.
+        name: The route, stamped on messages and errors ("anthropic", "openrouter").
+        base_url: Address that the adapter's paths are joined to.
+        headers: The credential and whatever the user configured.
+        stall_timeout_s: Seconds without a byte after which the request fails.
+        key_hint: Where its key comes from, named in authentication errors.
+    """
+
+    def __init__(  # noqa: PLR0913  # each is one fact about the route
+        self,
+        adapter: Adapter,
+        *,
+        name: str,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+        stall_timeout_s: float = 600.0,
+        key_hint: str | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.name = name
+        self.base_url = base_url.rstrip("/")
+        self._headers = dict(headers or {})
+        self._stall_timeout_s = stall_timeout_s
+        self._key_hint = key_hint
+
+    def __repr__(self) -> str:
+        return f"<WireProvider {self.name} {self.base_url}>"
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the deltas of one answer, then its `done`. Closing the generator closes the socket.
+
+        Raises:
+            APIError: The request failed; `partial` holds what had arrived.
+        """
+        decoder = self.adapter.decoder(request)
+        try:
+            async for event in self._events(decoder, request):
+                yield event
+        except errors.APIError as exc:
+            partial = decoder.draft.message()
+            raise exc.for_provider(
+                provider=self.name, model=request.model, key_hint=self._key_hint, partial=partial
+            ) from exc.__cause__
+
+    async def _events(self, decoder: Decoder, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        from larik_nb import http
+
+        wire = self.adapter.encode(request)
+        url, headers = self.base_url + wire.path, {**self._headers, **wire.headers}
+        async with http.post(url, headers=headers, body=wire.body, stall_timeout_s=self._stall_timeout_s) as reply:
+            frames = reader(self.adapter.framing)
+            async for chunk in reply:
+                for name, data in frames.feed(chunk):
+                    for event in decoder.event(name, data):
+                        yield event
+            for event in _rest(decoder, frames.finish(), frames.whole(), frames.stray):
+                yield event
+        yield done(decoder.finish())
+
+
+def _rest(decoder: Decoder, last: list[Frame], whole: Any, stray: str) -> Iterator[StreamEvent]:
+    """Yield what the end of the body brings: a last frame, or the JSON that came instead of a stream."""
+    for name, data in last:
+        yield from decoder.event(name, data)
+    if whole is not None:
+        yield from decoder.whole(whole)
+    elif stray and not decoder.draft.blocks() and not last:
+        raise stream_error(stray, "json_200")
