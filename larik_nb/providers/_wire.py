@@ -246,7 +246,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(msg)
 
 
-def stream_error(data: Any, where: str) -> errors.APIError:
+def stream_error(data: Any, where: errors.Where) -> errors.APIError:
     """Return the exception for an error object that came inside an answer with status 200."""
     body = data if isinstance(data, str) else json.dumps(data)
     return errors.classify(200, {}, body.encode("utf-8", "replace"), where=where)
@@ -300,10 +300,9 @@ class WireProvider:
             async for event in self._events(decoder, request):
                 yield event
         except errors.APIError as exc:
-            partial = decoder.draft.message()
-            raise exc.for_provider(
-                provider=self.name, model=request.model, key_hint=self._key_hint, partial=partial
-            ) from exc.__cause__
+            exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
+            exc.partial = decoder.draft.message()
+            raise
 
     async def _events(self, decoder: Decoder, request: Request) -> AsyncGenerator[StreamEvent, None]:
         from larik_nb import http
