@@ -7,6 +7,7 @@ legal inside JSON. A read is decoded once, up to its last complete line, so UTF-
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Literal
 
 Framing = Literal["sse", "ndjson"]
@@ -14,7 +15,9 @@ Frame = tuple[str, Any]
 """Event name ("" without one) and its data: the parsed JSON, the text itself where it is not JSON, None for none."""
 
 _scan = json.JSONDecoder(strict=False).scan_once
+_one_line_event = re.compile(r"(?:event: ?([^\n]*)\n)?data: ?(?=[{\[])").match
 _SPACE = " \t"
+_IGNORED = (":", "id:", "retry:", "id\n", "retry\n", "data\n", "event\n")
 
 
 def parse(text: str, start: int, end: int) -> Any:
@@ -125,27 +128,36 @@ class EventStream(_Lines):
 
     def _read(self, text: str) -> list[Frame]:
         frames: list[Frame] = []
-        find, starts, size, at = text.find, text.startswith, len(text), 0
+        size, at = len(text), 0
         while at < size:
-            end = find("\n", at)
-            if starts("data:", at):
-                if starts("\n", end + 1) and not self._data:
-                    # Nearly every event: one data line and its blank line in one read, parsed where it lies.
-                    frames.append((self._name, parse(text, at + 5, end)))
-                    self._name = ""
+            # Nearly every event is one JSON value on one data line, complete in one read: parsed where it lies.
+            head = None if self._data or self._name else _one_line_event(text, at)
+            if head is not None:
+                try:
+                    value, end = _scan(text, head.end())
+                except (StopIteration, ValueError, RecursionError):
+                    end = -1
+                if end > 0 and text.startswith("\n\n", end):
+                    frames.append((head[1] or "", value))
                     at = end + 2
                     continue
-                start = at + 6 if starts(" ", at + 5) else at + 5
-                self._data.append(text[start:end])
-            elif end == at:
-                if self._data or self._name:
-                    self._dispatch(frames)
-            elif starts("event:", at):
-                self._name = text[at + 6 : end].strip()
-            elif not starts((":", "id:", "retry:", "id\n", "data\n", "event\n"), at):
-                self._stray.append(text[at:end])
-            at = end + 1
+            at = self._line(text, at, frames)
         return frames
+
+    def _line(self, text: str, at: int, frames: list[Frame]) -> int:
+        """Take the line at `at` in and return where the next one begins."""
+        end = text.find("\n", at)
+        if text.startswith("data:", at):
+            start = at + 6 if text.startswith(" ", at + 5) else at + 5
+            self._data.append(text[start:end])
+        elif end == at:
+            if self._data or self._name:
+                self._dispatch(frames)
+        elif text.startswith("event:", at):
+            self._name = text[at + 6 : end].strip()
+        elif not text.startswith(_IGNORED, at):
+            self._stray.append(text[at:end])
+        return end + 1
 
 
 class JSONLines(_Lines):

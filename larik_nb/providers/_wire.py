@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from larik_nb import errors
-from larik_nb.frames import Frame, Framing, reader
+from larik_nb.frames import EventStream, Framing, JSONLines, reader
 from larik_nb.types import (
     Block,
     Message,
@@ -295,36 +295,35 @@ class WireProvider:
         Raises:
             APIError: The request failed; `partial` holds what had arrived.
         """
+        from larik_nb import http
+
         decoder = self.adapter.decoder(request)
+        frames = reader(self.adapter.framing)
+        feed, take = frames.feed, decoder.event
         try:
-            async for event in self._events(decoder, request):
-                yield event
+            wire = self.adapter.encode(request)
+            url, headers = self.base_url + wire.path, {**self._headers, **wire.headers}
+            async with http.post(url, headers=headers, body=wire.body, stall_timeout_s=self._stall_timeout_s) as reply:
+                async for chunk in reply:
+                    for name, data in feed(chunk):
+                        for event in take(name, data):
+                            yield event
+                for event in _rest(decoder, frames):
+                    yield event
+            yield done(decoder.finish())
         except errors.APIError as exc:
             exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
             exc.partial = decoder.draft.message()
             raise
 
-    async def _events(self, decoder: Decoder, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        from larik_nb import http
 
-        wire = self.adapter.encode(request)
-        url, headers = self.base_url + wire.path, {**self._headers, **wire.headers}
-        async with http.post(url, headers=headers, body=wire.body, stall_timeout_s=self._stall_timeout_s) as reply:
-            frames = reader(self.adapter.framing)
-            async for chunk in reply:
-                for name, data in frames.feed(chunk):
-                    for event in decoder.event(name, data):
-                        yield event
-            for event in _rest(decoder, frames.finish(), frames.whole(), frames.stray):
-                yield event
-        yield done(decoder.finish())
-
-
-def _rest(decoder: Decoder, last: list[Frame], whole: Any, stray: str) -> Iterator[StreamEvent]:
+def _rest(decoder: Decoder, frames: EventStream | JSONLines) -> Iterator[StreamEvent]:
     """Yield what the end of the body brings: a last frame, or the JSON that came instead of a stream."""
+    last = frames.finish()
     for name, data in last:
         yield from decoder.event(name, data)
+    whole = frames.whole()
     if whole is not None:
         yield from decoder.whole(whole)
-    elif stray and not decoder.draft.blocks() and not last:
-        raise stream_error(stray, "json_200")
+    elif frames.stray and not last and not decoder.draft.blocks():
+        raise stream_error(frames.stray, "json_200")

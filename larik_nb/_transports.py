@@ -1,0 +1,386 @@
+"""The two transports behind httpx2's interface. Imported by `http.py` at the first request, by nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import httpcore2
+import httpx2
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
+
+_KEPT_CONNECTIONS = 20
+_KEPT_S = 60.0
+_BUFFER_BYTES = 1 << 18
+
+
+def _keepalive() -> list[tuple[int, int, int]]:
+    """Return socket options that find a dead peer in 45 s without touching a slow one.
+
+    httpx2 sends no HTTP/2 pings, so this is the kernel's work. macOS spells the idle option TCP_KEEPALIVE.
+    """
+    wanted = {
+        "TCP_KEEPIDLE": 30,
+        "TCP_KEEPALIVE": 30,
+        "TCP_KEEPINTVL": 5,
+        "TCP_KEEPCNT": 3,
+        "TCP_USER_TIMEOUT": 45_000,
+    }
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in wanted.items():
+        if name == "TCP_KEEPALIVE" and hasattr(socket, "TCP_KEEPIDLE"):
+            continue
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options
+
+
+# -- httpcore2 over plain asyncio -----------------------------------------------------------------------------
+class _Socket(asyncio.Protocol):
+    """One connection's bytes: what came waits in a buffer, who reads waits on a future."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.lost: Exception | None = None
+        self.at_end = False
+        self._buffer = bytearray()
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+        self._paused = False
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # asyncio's side
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]  # always a full transport here
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > _BUFFER_BYTES and self.transport is not None and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+        self._wake(self._reader)
+
+    def eof_received(self) -> None:
+        self.at_end = True
+        self._wake(self._reader)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+        self.at_end = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake(self._reader)
+        self._wake(self._writer)
+
+    def pause_writing(self) -> None:
+        self._writer = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        self._wake(self._writer)
+        self._writer = None
+
+    @staticmethod
+    def _wake(waiter: asyncio.Future[None] | None) -> None:
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # httpcore2's side
+    async def read(self, max_bytes: int, timeout: float | None) -> bytes:
+        if not self._buffer and not self.at_end:
+            self._reader = asyncio.get_running_loop().create_future()
+            self._watch(timeout)
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+                self._deadline = 0.0
+        if not self._buffer:
+            if self.lost is not None:
+                raise httpcore2.ReadError(str(self.lost)) from self.lost
+            return b""
+        data = bytes(self._buffer[:max_bytes])
+        del self._buffer[:max_bytes]
+        if self._paused and self.transport is not None:
+            self._paused = False
+            self.transport.resume_reading()
+        return data
+
+    def _watch(self, timeout: float | None) -> None:
+        """Fail the waiting read after `timeout`. One timer serves many reads: it re-arms itself when it is early."""
+        if timeout is None:
+            return
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + timeout
+        if self._timer is None:
+            self._timer = loop.call_at(self._deadline, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        if not self._deadline or self._reader is None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._deadline:
+            self._timer = loop.call_at(self._deadline, self._check)
+        elif not self._reader.done():
+            self._reader.set_exception(httpcore2.ReadTimeout("no data within the stall limit"))
+
+    async def write(self, data: bytes, timeout: float | None) -> None:
+        if self.transport is None or self.at_end:
+            raise httpcore2.WriteError("the connection is closed")
+        self.transport.write(data)
+        if self._writer is not None:
+            try:
+                await asyncio.wait_for(asyncio.shield(self._writer), timeout)
+            except TimeoutError as exc:
+                raise httpcore2.WriteTimeout("the server takes no data") from exc
+
+    @property
+    def readable(self) -> bool:
+        """Whether an idle connection is of no more use: it has ended, or something unasked came."""
+        return self.at_end or bool(self._buffer)
+
+
+class _Stream(httpcore2.AsyncNetworkStream):
+    def __init__(self, protocol: _Socket, transport: asyncio.Transport) -> None:
+        self._protocol = protocol
+        self._transport = transport
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._protocol.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if buffer:
+            await self._protocol.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        # Not close(): a cancelled request must not wait for the peer's goodbye.
+        self._transport.abort()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        import ssl
+
+        loop = asyncio.get_running_loop()
+        try:
+            wrapped = await loop.start_tls(
+                self._transport,
+                self._protocol,
+                ssl_context,
+                server_hostname=server_hostname,
+                ssl_handshake_timeout=timeout,
+            )
+        except ssl.SSLError as exc:
+            raise httpcore2.ConnectError(str(exc)) from exc
+        except TimeoutError as exc:
+            raise httpcore2.ConnectTimeout(str(exc)) from exc
+        except OSError as exc:
+            raise httpcore2.ConnectError(str(exc)) from exc
+        if wrapped is None:
+            raise httpcore2.ConnectError("the TLS handshake was cut off")
+        self._protocol.transport = wrapped
+        return _Stream(self._protocol, wrapped)
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable":
+            return self._protocol.readable
+        names = {"client_addr": "sockname", "server_addr": "peername"}
+        return self._transport.get_extra_info(names.get(info, info))
+
+
+class _Backend(httpcore2.AsyncNetworkBackend):
+    """Sockets for httpcore2 straight from asyncio: one future a read instead of a cancel scope, and no anyio calls."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        loop = asyncio.get_running_loop()
+        local = (local_address, 0) if local_address else None
+        connecting = loop.create_connection(_Socket, host, port, local_addr=local, happy_eyeballs_delay=0.25)
+        try:
+            transport, protocol = await asyncio.wait_for(connecting, timeout)
+        except TimeoutError as exc:
+            raise httpcore2.ConnectTimeout(f"no connection within {timeout:g} s") from exc
+        except OSError as exc:
+            raise httpcore2.ConnectError(str(exc)) from exc
+        connection: socket.socket = transport.get_extra_info("socket")
+        for option in socket_options or ():
+            connection.setsockopt(*option)
+        return _Stream(protocol, transport)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _Body(httpx2.AsyncByteStream):
+    """httpcore2's body with httpx2's exceptions."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+        except httpcore2.NetworkError as exc:
+            raise _named(exc) from exc
+        except (httpcore2.TimeoutException, httpcore2.ProtocolError) as exc:
+            raise _named(exc) from exc
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _named(exc: Exception) -> httpx2.TransportError:
+    """Return httpx2's exception of the same name, which is how the two libraries correspond."""
+    kind: type[httpx2.TransportError] = getattr(httpx2, type(exc).__name__)
+    return kind(str(exc))
+
+
+class AsyncioTransport(httpx2.AsyncBaseTransport):
+    """httpcore2's HTTP/1.1 pool: one for http, one for https, the latter made only when it is needed."""
+
+    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+        self._tls_context = tls_context
+        self._pools: dict[str, httpcore2.AsyncConnectionPool] = {}
+
+    def _pool(self, scheme: str) -> httpcore2.AsyncConnectionPool:
+        pool = self._pools.get(scheme)
+        if pool is None:
+            pool = self._pools[scheme] = httpcore2.AsyncConnectionPool(
+                ssl_context=self._tls_context() if scheme == "https" else None,
+                max_connections=None,
+                max_keepalive_connections=_KEPT_CONNECTIONS,
+                keepalive_expiry=_KEPT_S,
+                socket_options=_keepalive(),
+                network_backend=_Backend(),
+            )
+        return pool
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        if url.scheme not in {"http", "https"}:
+            raise httpx2.UnsupportedProtocol(f"the address must begin with http:// or https://, not {url.scheme!r}")
+        core = httpcore2.Request(
+            method=request.method,
+            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        try:
+            response = await self._pool(url.scheme).handle_async_request(core)
+        except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as exc:
+            raise _named(exc) from exc
+        return httpx2.Response(response.status, headers=response.headers, stream=_Body(response.stream))
+
+    async def aclose(self) -> None:
+        for pool in self._pools.values():
+            await pool.aclose()
+        self._pools.clear()
+
+
+# -- aiohttp --------------------------------------------------------------------------------------------------
+class _AiohttpBody(httpx2.AsyncByteStream):
+    """An aiohttp body, each piece being all that had arrived."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        try:
+            while part := await content.readany():
+                yield part
+        except Exception as exc:
+            raise _from_aiohttp(exc) from exc
+
+    async def aclose(self) -> None:
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+
+def _from_aiohttp(exc: Exception) -> Exception:
+    """Return httpx2's exception for one of aiohttp's; anything else is a bug and stays itself."""
+    import aiohttp
+
+    table: list[tuple[type[Exception], type[httpx2.TransportError]]] = [
+        (aiohttp.ConnectionTimeoutError, httpx2.ConnectTimeout),
+        (aiohttp.ServerTimeoutError, httpx2.ReadTimeout),
+        (TimeoutError, httpx2.ReadTimeout),
+        (aiohttp.ClientConnectorError, httpx2.ConnectError),
+        (aiohttp.ServerDisconnectedError, httpx2.RemoteProtocolError),
+        (aiohttp.ClientPayloadError, httpx2.RemoteProtocolError),
+        (aiohttp.ClientResponseError, httpx2.RemoteProtocolError),
+        (aiohttp.InvalidURL, httpx2.UnsupportedProtocol),
+        (aiohttp.ClientError, httpx2.ReadError),
+        (OSError, httpx2.ReadError),
+    ]
+    for theirs, ours in table:
+        if isinstance(exc, theirs):
+            return ours(str(exc))
+    return exc
+
+
+class AiohttpTransport(httpx2.AsyncBaseTransport):
+    """aiohttp's client, whose HTTP parser is compiled: a third of the CPU a delta."""
+
+    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+        self._tls_context = tls_context
+        self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            import aiohttp
+
+            def connect(info: Any) -> socket.socket:
+                family, kind, protocol, _, _ = info
+                connection = socket.socket(family, kind, protocol)
+                for option in _keepalive():
+                    connection.setsockopt(*option)
+                return connection
+
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=connect)
+            self._session = aiohttp.ClientSession(
+                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 18
+            )
+        return self._session
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        import aiohttp
+
+        limits = request.extensions["timeout"]
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits["connect"], sock_read=limits["read"])
+        https = request.url.scheme == "https"
+        try:
+            response = await self._open().request(
+                request.method,
+                str(request.url),
+                headers=request.headers.multi_items(),
+                data=request.content,
+                timeout=timeout,
+                allow_redirects=False,
+                ssl=self._tls_context() if https else True,
+            )
+        except Exception as exc:
+            raise _from_aiohttp(exc) from exc
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=_AiohttpBody(response))
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
