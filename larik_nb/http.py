@@ -105,9 +105,10 @@ async def request(
     except errors.LarikError:
         raise
     except Exception as exc:
-        if not _is_transport_failure(exc):
+        failure = _failure(exc, url, stall)
+        if failure is None:
             raise
-        raise errors.transport(exc, host=url.split("/")[2], stall_timeout_s=stall) from exc
+        raise failure from exc
     finally:
         if response is not None:
             await response.aclose()
@@ -136,10 +137,16 @@ def _body(response: httpx2.Response) -> AsyncIterator[bytes]:
     return response.stream.__aiter__()  # type: ignore[union-attr]  # both transports give async streams
 
 
-def _is_transport_failure(exc: Exception) -> bool:
+def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None:
+    """Return our exception for a transport's; None for anything else, which is a bug and stays itself."""
     import httpx2
 
-    return isinstance(exc, httpx2.HTTPError | httpx2.InvalidURL | OSError)
+    if isinstance(exc, httpx2.ReadTimeout | httpx2.WriteTimeout):
+        message = f"the model API stopped responding: no data for {stall_s:g} s (the limit is stall_timeout_s)"
+        return errors.StallError(message)
+    if isinstance(exc, httpx2.HTTPError | httpx2.InvalidURL | OSError):
+        return errors.transport(exc, host=url.partition("://")[2].partition("/")[0] or url)
+    return None
 
 
 # -- one client per loop --------------------------------------------------------------------------------------
