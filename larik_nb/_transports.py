@@ -1,19 +1,22 @@
-"""The two transports behind httpx2's interface. Imported by `http.py` at the first request, by nothing else."""
+"""The two ways to send a request. Imported by `http.py` at the first request, by nothing else.
+
+The stock one drives httpcore2, httpx2's engine, without the client above it: that client costs as much again at
+start, and cookies, redirects and authentication flows are things an API call must not do.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import httpcore2
-import httpx2
+
+from larik_nb.http import Outgoing, Reply
 
 if TYPE_CHECKING:
     import ssl
-
-    import aiohttp
 
 _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
@@ -224,33 +227,8 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
-class _Body(httpx2.AsyncByteStream):
-    """httpcore2's body with httpx2's exceptions."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for part in self._stream:
-                yield part
-        except httpcore2.NetworkError as exc:
-            raise _named(exc) from exc
-        except (httpcore2.TimeoutException, httpcore2.ProtocolError) as exc:
-            raise _named(exc) from exc
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-def _named(exc: Exception) -> httpx2.TransportError:
-    """Return httpx2's exception of the same name, which is how the two libraries correspond."""
-    kind: type[httpx2.TransportError] = getattr(httpx2, type(exc).__name__)
-    return kind(str(exc))
-
-
-class AsyncioTransport(httpx2.AsyncBaseTransport):
-    """httpcore2's HTTP/1.1 pool: one for http, one for https, the latter made only when it is needed."""
+class PoolTransport:
+    """httpcore2's HTTP/1.1 pools: one for http, one for https, the latter made only when it is needed."""
 
     def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
         self._tls_context = tls_context
@@ -269,22 +247,24 @@ class AsyncioTransport(httpx2.AsyncBaseTransport):
             )
         return pool
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = request.url
-        if url.scheme not in {"http", "https"}:
-            raise httpx2.UnsupportedProtocol(f"the address must begin with http:// or https://, not {url.scheme!r}")
-        core = httpcore2.Request(
-            method=request.method,
-            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
-            content=request.stream,
-            extensions=request.extensions,
+    async def send(self, outgoing: Outgoing) -> Reply:
+        """Send and return the reply once its headers are there.
+
+        Raises:
+            Exception: One of httpcore2's, which `errors.transport` knows by name.
+        """
+        url = httpcore2.URL(outgoing.url)
+        headers = [(b"host", _authority(url)), *((k.encode(), v.encode()) for k, v in outgoing.headers.items())]
+        content = outgoing.content
+        if content is not None:
+            headers.append((b"content-length", b"%d" % len(content)))
+        timeouts = {"connect": outgoing.connect_s, "read": outgoing.stall_s, "write": outgoing.stall_s}
+        request = httpcore2.Request(
+            outgoing.method, url, headers=headers, content=content, extensions={"timeout": timeouts}
         )
-        try:
-            response = await self._pool(url.scheme).handle_async_request(core)
-        except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as exc:
-            raise _named(exc) from exc
-        return httpx2.Response(response.status, headers=response.headers, stream=_Body(response.stream))
+        response = await self._pool(url.scheme.decode()).handle_async_request(request)
+        pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
+        return Reply(response.status, dict(pairs), aiter(response.stream), response.aclose)  # type: ignore[arg-type]
 
     async def aclose(self) -> None:
         for pool in self._pools.values():
@@ -292,95 +272,60 @@ class AsyncioTransport(httpx2.AsyncBaseTransport):
         self._pools.clear()
 
 
-# -- aiohttp --------------------------------------------------------------------------------------------------
-class _AiohttpBody(httpx2.AsyncByteStream):
-    """An aiohttp body, each piece being all that had arrived."""
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        content = self._response.content
-        try:
-            while part := await content.readany():
-                yield part
-        except Exception as exc:
-            raise _from_aiohttp(exc) from exc
-
-    async def aclose(self) -> None:
-        if self._response.content.at_eof():
-            self._response.release()
-        else:
-            self._response.close()
+def _authority(url: httpcore2.URL) -> bytes:
+    default = {b"http": 80, b"https": 443}[url.scheme]
+    host = b"[%s]" % url.host if b":" in url.host else url.host
+    return host if url.port in {None, default} else b"%s:%d" % (host, url.port)
 
 
-def _from_aiohttp(exc: Exception) -> Exception:
-    """Return httpx2's exception for one of aiohttp's; anything else is a bug and stays itself."""
-    import aiohttp
-
-    table: list[tuple[type[Exception], type[httpx2.TransportError]]] = [
-        (aiohttp.ConnectionTimeoutError, httpx2.ConnectTimeout),
-        (aiohttp.ServerTimeoutError, httpx2.ReadTimeout),
-        (TimeoutError, httpx2.ReadTimeout),
-        (aiohttp.ClientConnectorError, httpx2.ConnectError),
-        (aiohttp.ServerDisconnectedError, httpx2.RemoteProtocolError),
-        (aiohttp.ClientPayloadError, httpx2.RemoteProtocolError),
-        (aiohttp.ClientResponseError, httpx2.RemoteProtocolError),
-        (aiohttp.InvalidURL, httpx2.UnsupportedProtocol),
-        (aiohttp.ClientError, httpx2.ReadError),
-        (OSError, httpx2.ReadError),
-    ]
-    for theirs, ours in table:
-        if isinstance(exc, theirs):
-            return ours(str(exc))
-    return exc
-
-
-class AiohttpTransport(httpx2.AsyncBaseTransport):
+class AiohttpTransport:
     """aiohttp's client, whose HTTP parser is compiled: a third of the CPU a delta."""
 
     def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
-        self._tls_context = tls_context
-        self._session: aiohttp.ClientSession | None = None
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            import aiohttp
-
-            def connect(info: Any) -> socket.socket:
-                family, kind, protocol, _, _ = info
-                connection = socket.socket(family, kind, protocol)
-                for option in _keepalive():
-                    connection.setsockopt(*option)
-                return connection
-
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=connect)
-            self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 18
-            )
-        return self._session
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         import aiohttp
 
-        limits = request.extensions["timeout"]
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits["connect"], sock_read=limits["read"])
-        https = request.url.scheme == "https"
-        try:
-            response = await self._open().request(
-                request.method,
-                str(request.url),
-                headers=request.headers.multi_items(),
-                data=request.content,
-                timeout=timeout,
-                allow_redirects=False,
-                ssl=self._tls_context() if https else True,
-            )
-        except Exception as exc:
-            raise _from_aiohttp(exc) from exc
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=_AiohttpBody(response))
+        self._tls_context = tls_context
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
+        self._session = aiohttp.ClientSession(
+            connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=_BUFFER_BYTES
+        )
+
+    async def send(self, outgoing: Outgoing) -> Reply:
+        """Send and return the reply once its headers are there.
+
+        Raises:
+            Exception: One of aiohttp's, which `errors.transport` knows by name.
+        """
+        import aiohttp
+
+        response = await self._session.request(
+            outgoing.method,
+            outgoing.url,
+            headers=outgoing.headers,
+            data=outgoing.content,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
+            ),
+            allow_redirects=False,
+            ssl=self._tls_context() if outgoing.url.startswith("https:") else True,
+        )
+
+        async def close() -> None:
+            if response.content.at_eof():
+                response.release()
+            else:
+                response.close()
+
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Reply(response.status, headers, response.content.iter_any(), close)
 
     async def aclose(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._session.close()
+
+
+def _open_socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    opened = socket.socket(family, kind, protocol)
+    for option in _keepalive():
+        opened.setsockopt(*option)
+    return opened

@@ -1,7 +1,7 @@
 """The only file that opens a socket: one pooled client per event loop, time-outs and the stall limit.
 
-The seam is httpx2's transport interface. The stock transport is httpcore2's connection pool over asyncio; the fast
-one (extra `fast`) is aiohttp behind the same interface. Nothing is imported before the first request.
+The seam is `Transport`. The stock one is httpx2's engine, httpcore2, over asyncio; the fast one (extra `fast`) is
+aiohttp. Nothing of them is imported before the first request.
 
 Every read has the stall limit and there is no limit on the whole, so a slow model is never cut off. Leaving the
 `async with` early aborts the connection at once.
@@ -13,19 +13,15 @@ import asyncio
 import gc
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from larik_nb import errors
 
 if TYPE_CHECKING:
     import ssl
-
-    import httpx2
-
-    from larik_nb._transports import AiohttpTransport, AsyncioTransport
 
 TransportName = Literal["httpx2", "aiohttp"]
 
@@ -37,26 +33,56 @@ ERROR_BODY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request about to be sent; times in seconds, `stall_s` being the limit of each read and write."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes | None
+    connect_s: float
+    stall_s: float
+
+
+@dataclass(slots=True)
 class Reply:
-    """A response whose body is still coming."""
+    """A response whose body is still coming.
+
+    Attributes:
+        status: HTTP status.
+        headers: By lower-case name; of a repeated one the last.
+        body: The pieces as they come.
+        aclose: Lets go of the connection: back to the pool when the body was read, aborted otherwise.
+    """
 
     status: int
     headers: Mapping[str, str]
-    _body: AsyncIterator[bytes]
+    body: AsyncIterator[bytes]
+    aclose: Callable[[], Awaitable[None]]
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._body
+        return self.body
 
     async def read(self, limit: int | None = None) -> bytes:
         """Return the rest of the body, at most about `limit` bytes of it."""
         parts: list[bytes] = []
         size = 0
-        async for part in self._body:
+        async for part in self.body:
             parts.append(part)
             size += len(part)
             if limit is not None and size >= limit:
                 break
         return b"".join(parts)
+
+
+class Transport(Protocol):
+    """What sends a request: the seam."""
+
+    async def send(self, outgoing: Outgoing) -> Reply:
+        """Return the reply once its headers are there."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
 
 
 @asynccontextmanager
@@ -96,12 +122,13 @@ async def request(
     Raises:
         APIError: The server could not be reached or went silent.
     """
-    client = _client(transport)
     stall = stall_timeout_s if stall_timeout_s > 0 else 600.0
-    response: httpx2.Response | None = None
+    reply: Reply | None = None
     try:
-        response = await client.handle_async_request(_outgoing(method, url, headers, content, stall))
-        yield Reply(response.status_code, response.headers, _body(response))
+        reply = await _client(transport).send(_outgoing(method, url, headers, content, stall))
+        if "content-encoding" in reply.headers:
+            reply.body = _inflated(reply.body, reply.headers["content-encoding"])
+        yield reply
     except errors.LarikError:
         raise
     except Exception as exc:
@@ -110,46 +137,50 @@ async def request(
             raise
         raise failure from exc
     finally:
-        if response is not None:
-            await response.aclose()
+        if reply is not None:
+            await reply.aclose()
 
 
-def _outgoing(
-    method: str, url: str, headers: Mapping[str, str], content: bytes | None, stall_s: float
-) -> httpx2.Request:
-    import httpx2
-
-    timeouts = {"connect": min(CONNECT_TIMEOUT_S, stall_s), "read": stall_s, "write": stall_s, "pool": None}
-    own = {"accept": "*/*", "accept-encoding": "identity", "user-agent": _user_agent(), **headers}
-    return httpx2.Request(method, url, headers=own, content=content, extensions={"timeout": timeouts})
-
-
-def _user_agent() -> str:
+def _outgoing(method: str, url: str, headers: Mapping[str, str], content: bytes | None, stall_s: float) -> Outgoing:
+    scheme, _, rest = url.partition("://")
+    if scheme not in {"http", "https"} or not rest.partition("/")[0]:
+        msg = f"the address must look like https://host/path, not {url!r}"
+        raise errors.ConfigError(msg, key="base_url")
     from larik_nb._version import __version__
 
-    return f"larik-nb/{__version__}"
+    own = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"larik-nb/{__version__}", **headers}
+    return Outgoing(method, url, own, content, min(CONNECT_TIMEOUT_S, stall_s), stall_s)
 
 
-def _body(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Return the body's pieces as they come, decompressed where a server compressed unasked."""
-    if "content-encoding" in response.headers:
-        return response.aiter_bytes()
-    return response.stream.__aiter__()  # type: ignore[union-attr]  # both transports give async streams
+async def _inflated(body: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
+    """Decompress what a server compressed though it was asked not to."""
+    import zlib
+
+    if encoding not in {"gzip", "deflate"}:
+        msg = f"the server compressed its answer as {encoding!r}, which was not asked for"
+        raise errors.BadWire(msg)
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        async for part in body:
+            yield inflate.decompress(part)
+        yield inflate.flush()
+    except zlib.error as exc:
+        msg = f"the server's {encoding} answer is broken: {exc}"
+        raise errors.BadWire(msg) from exc
 
 
 def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None:
     """Return our exception for a transport's; None for anything else, which is a bug and stays itself."""
-    import httpx2
-
-    if isinstance(exc, httpx2.ReadTimeout | httpx2.WriteTimeout):
+    if not isinstance(exc, OSError | TimeoutError) and type(exc).__module__.partition(".")[0] not in _TRANSPORTS:
+        return None
+    if type(exc).__name__ in {"ReadTimeout", "WriteTimeout", "SocketTimeoutError", "ServerTimeoutError"}:
         message = f"the model API stopped responding: no data for {stall_s:g} s (the limit is stall_timeout_s)"
         return errors.StallError(message)
-    if isinstance(exc, httpx2.HTTPError | httpx2.InvalidURL | OSError):
-        return errors.transport(exc, host=url.partition("://")[2].partition("/")[0] or url)
-    return None
+    return errors.transport(exc, host=url.partition("://")[2].partition("/")[0])
 
 
 # -- one client per loop --------------------------------------------------------------------------------------
+_TRANSPORTS = {"httpcore2", "aiohttp", "h11"}
 _clients: dict[tuple[asyncio.AbstractEventLoop, str], _Client] = {}
 _before_fork: list[object] = []
 _tls: ssl.SSLContext | None = None
@@ -157,11 +188,11 @@ _tls: ssl.SSLContext | None = None
 
 @dataclass(slots=True)
 class _Client:
-    transport: AsyncioTransport | AiohttpTransport
+    transport: Transport
     keeper: AsyncGenerator[None, None]
 
 
-def _client(name: TransportName) -> AsyncioTransport | AiohttpTransport:
+def _client(name: TransportName) -> Transport:
     """Return the running loop's transport: a pooled connection belongs to the loop that opened it."""
     loop = asyncio.get_running_loop()
     client = _clients.get((loop, name))
@@ -184,7 +215,7 @@ def _start(keeper: AsyncGenerator[None, None]) -> None:
 
 
 async def _closed_with(
-    loop: asyncio.AbstractEventLoop, name: str, transport: AsyncioTransport | AiohttpTransport
+    loop: asyncio.AbstractEventLoop, name: str, transport: Transport
 ) -> AsyncGenerator[None, None]:
     try:
         yield
@@ -193,22 +224,26 @@ async def _closed_with(
         await transport.aclose()
 
 
-def _build(name: TransportName) -> AsyncioTransport | AiohttpTransport:
+def _build(name: TransportName) -> Transport:
     with _quick_import():
-        if name == "aiohttp":
-            from larik_nb._transports import AiohttpTransport as Transport
-        else:
-            from larik_nb._transports import AsyncioTransport as Transport  # type: ignore[assignment]
-    return Transport(tls_context)
+        from larik_nb import _transports
+
+        if name == "httpx2":
+            return _transports.PoolTransport(tls_context)
+        try:
+            return _transports.AiohttpTransport(tls_context)
+        except ImportError as exc:
+            msg = 'needs the extra "fast": pip install "larik-nb[fast]"'
+            raise errors.ConfigError(msg, key="network.transport") from exc
 
 
 def tls_context() -> ssl.SSLContext:
     """Return the one TLS context, made at the first https request: it costs 50 ms and every pool can share it."""
     global _tls  # noqa: PLW0603  # shared on purpose
     if _tls is None:
-        import httpx2
+        import httpcore2
 
-        _tls = httpx2.create_ssl_context()
+        _tls = httpcore2.default_ssl_context()
     return _tls
 
 
