@@ -1,0 +1,225 @@
+"""The one file that opens sockets, against a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from fake_provider import FakeProvider, expected
+
+from larik_nb import errors, http, portal
+from larik_nb.frames import reader
+from larik_nb.http import TransportName
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[FakeProvider]:
+    with FakeProvider() as server:
+        yield server
+
+
+@pytest.fixture(params=["httpx2", "aiohttp"])
+def transport(request: pytest.FixtureRequest) -> TransportName:
+    if request.param == "aiohttp":
+        pytest.importorskip("aiohttp", reason="the extra `fast` is not installed")
+    name: TransportName = request.param
+    return name
+
+
+async def ask(
+    fake: FakeProvider, model: str, transport: TransportName = "httpx2", stall_timeout_s: float = 5
+) -> AsyncGenerator[str, None]:
+    """Yield the texts of an answer, read without any adapter."""
+    frames = reader("sse")
+    url, body = fake.url + "/v1/messages", {"model": model}
+    async with http.post(url, headers={}, body=body, stall_timeout_s=stall_timeout_s, transport=transport) as reply:
+        async for part in reply:
+            for name, data in frames.feed(part):
+                if name == "content_block_delta":
+                    yield data["delta"]["text"]
+
+
+async def text(fake: FakeProvider, model: str, *more: Any) -> str:
+    return "".join([part async for part in ask(fake, model, *more)])
+
+
+@pytest.mark.parametrize("model", ["fake:n=3", "fake:n=300:d=1", "fake:n=20000"])
+def test_an_answer_arrives_whole(fake: FakeProvider, transport: TransportName, model: str) -> None:
+    assert asyncio.run(text(fake, model, transport)) == expected(model)
+
+
+def test_requests_share_a_connection_and_every_loop_has_its_own(fake: FakeProvider, transport: TransportName) -> None:
+    async def three() -> None:
+        for _ in range(3):
+            await text(fake, "fake:n=2", transport)
+
+    before = fake.opened
+    asyncio.run(three())
+    asyncio.run(three())
+
+    assert fake.opened - before == 2
+    assert fake.wait_until(lambda f: f.open == 0)
+
+
+def test_a_status_above_299_is_classified(fake: FakeProvider, transport: TransportName) -> None:
+    with pytest.raises(errors.RateLimited) as caught:
+        asyncio.run(text(fake, "fake:e=429:ra=7", transport))
+
+    assert caught.value.status == 429
+
+
+def test_a_dropped_connection_is_an_error_after_what_came(fake: FakeProvider, transport: TransportName) -> None:
+    got: list[str] = []
+
+    async def collect() -> None:
+        async for part in ask(fake, "fake:n=9:cut=4:d=1", transport):
+            got.append(part)
+
+    with pytest.raises(errors.APIError) as caught:
+        asyncio.run(collect())
+
+    assert caught.value.retryable
+    assert len(got) == 4
+
+
+@pytest.mark.parametrize("model", ["fake:n=9:stall=4", "fake:f=5000"])
+def test_silence_is_an_error_that_names_the_limit(fake: FakeProvider, transport: TransportName, model: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(errors.StallError, match=r"no data for 0\.3 s .*stall_timeout_s"):
+        asyncio.run(text(fake, model, transport, 0.3))
+
+    assert time.monotonic() - begun < 2
+
+
+def test_every_read_resets_the_stall_limit(fake: FakeProvider, transport: TransportName) -> None:
+    model = "fake:n=12:d=100"
+
+    assert asyncio.run(text(fake, model, transport, 0.5)) == expected(model)
+
+
+@pytest.mark.parametrize("how", ["close", "timeout", "cancel"])
+def test_leaving_early_closes_the_socket_at_once(fake: FakeProvider, transport: TransportName, how: str) -> None:
+    async def read_all(answer: AsyncGenerator[str, None]) -> None:
+        async for _ in answer:
+            pass
+
+    async def leave() -> bool:
+        answer = ask(fake, "fake:n=9:stall=2:d=1", transport)
+        assert await anext(answer)
+        if how == "close":
+            await answer.aclose()
+        elif how == "timeout":
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(read_all(answer), 0.2)
+        else:
+            task = asyncio.create_task(read_all(answer))
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return await asyncio.to_thread(fake.wait_until, lambda f: f.open == before, 1.0)
+
+    before = fake.open
+    assert asyncio.run(leave())
+
+
+def test_an_abandoned_plain_iterator_closes_the_socket(fake: FakeProvider, transport: TransportName) -> None:
+    portal.wait(text(fake, "fake:n=1", transport))
+    before = fake.open
+    for _ in portal.iterate(ask(fake, "fake:n=9:stall=2:d=1", transport)):
+        break
+
+    assert fake.wait_until(lambda f: f.open <= before, 2)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://no-such-host.invalid/v1"])
+def test_a_server_that_is_not_there(transport: TransportName, url: str) -> None:
+    async def knock() -> None:
+        async with http.post(url, headers={}, body={}, transport=transport):
+            pass
+
+    with pytest.raises(errors.Unreachable) as caught:
+        asyncio.run(knock())
+
+    assert url.split("/")[2] in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://host/v1", "host/v1", "http://", "http:///v1"])
+def test_an_address_that_is_none(transport: TransportName, url: str) -> None:
+    async def knock() -> None:
+        async with http.post(url, headers={}, body={}, transport=transport):
+            pass
+
+    with pytest.raises(errors.ConfigError, match="https://host/path"):
+        asyncio.run(knock())
+
+
+class _Compressed(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = gzip.compress(b"hello " * 100)
+        self.send_response(200)
+        self.send_header("content-encoding", "gzip")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_a_body_compressed_unasked_is_read(transport: TransportName) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Compressed)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+
+    async def fetch() -> bytes:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        async with http.post(url, headers={}, body={}, transport=transport) as reply:
+            return await reply.read()
+
+    assert asyncio.run(fetch()) == b"hello " * 100
+    server.server_close()
+
+
+def _child(url: str, queue: multiprocessing.Queue[str]) -> None:
+    fake = FakeProvider()
+    fake.url = url
+    queue.put(portal.wait(text(fake, "fake:n=4")))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_forked_child_opens_connections_of_its_own(fake: FakeProvider) -> None:
+    assert portal.wait(text(fake, "fake:n=4")) == expected("fake:n=4")
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    child = context.Process(target=_child, args=(fake.url, queue))
+    child.start()
+
+    assert queue.get(timeout=10) == expected("fake:n=4")
+    child.join(10)
+    assert portal.wait(text(fake, "fake:n=5")) == expected("fake:n=5")
+
+
+def test_no_tls_context_is_made_for_plain_http(fake: FakeProvider) -> None:
+    code = (
+        "import asyncio, sys; sys.path.insert(0, 'tests')\n"
+        "from larik_nb import http\n"
+        "async def go():\n"
+        f"    async with http.post({fake.url!r} + '/v1/messages', headers={{}}, body={{'model': 'fake'}}) as r:\n"
+        "        await r.read()\n"
+        "asyncio.run(go())\n"
+        "assert http._tls is None\n"
+        "assert not {'httpx', 'httpx2', 'aiohttp', 'pydantic'} & set(sys.modules), 'a heavy import'\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=30)

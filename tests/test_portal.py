@@ -1,0 +1,199 @@
+"""Plain code over the async core: scripts, threads, running loops, interrupts, forks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from larik_nb import portal
+
+
+class Source:
+    """Numbers from the portal's loop, and what became of the generator."""
+
+    def __init__(self, count: int = 3, then: str = "end") -> None:
+        self.count, self.then = count, then
+        self.closed = threading.Event()
+
+    async def numbers(self) -> AsyncGenerator[int, None]:
+        try:
+            for number in range(self.count):
+                yield number
+            if self.then == "wait":
+                await asyncio.sleep(3600)
+            if self.then == "fail":
+                msg = "no more"
+                raise ValueError(msg)
+        finally:
+            self.closed.set()
+
+
+async def double(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+def test_a_coroutine_and_a_generator_run_from_plain_code() -> None:
+    assert portal.wait(double(4)) == 8
+    assert list(portal.iterate(Source(1000).numbers())) == list(range(1000))
+
+
+def test_they_run_inside_a_running_loop() -> None:
+    async def cell() -> tuple[int, list[int]]:
+        return portal.wait(double(4)), list(portal.iterate(Source().numbers()))
+
+    assert asyncio.run(cell()) == (8, [0, 1, 2])
+
+
+def test_an_error_arrives_after_what_came_before_it() -> None:
+    got = []
+    with pytest.raises(ValueError, match="no more"):
+        for number in portal.iterate(Source(3, "fail").numbers()):
+            got.append(number)  # noqa: PERF402  # what came before the error is the point
+
+    assert got == [0, 1, 2]
+
+
+def test_breaking_out_closes_the_generator() -> None:
+    source = Source(5, "wait")
+    for number in portal.iterate(source.numbers()):
+        if number == 2:
+            break
+    gc.collect()
+
+    assert source.closed.wait(2)
+
+
+def test_dropping_the_iterator_closes_the_generator() -> None:
+    source = Source(1, "wait")
+    reader = portal.iterate(source.numbers())
+    assert next(reader) == 0
+    del reader
+    gc.collect()
+
+    assert source.closed.wait(2)
+
+
+def test_closing_waits_for_the_generator() -> None:
+    source = Source(1, "wait")
+    with portal.iterate(source.numbers()) as reader:
+        assert next(reader) == 0
+
+    assert source.closed.is_set()
+    assert list(reader) == []
+
+
+def test_a_generator_closed_before_its_first_step_never_runs_on() -> None:
+    source = Source(3, "wait")
+    portal.iterate(source.numbers()).close()
+
+    assert portal.wait(double(1)) == 2
+
+
+def test_ready_says_whether_something_is_there_and_takes_nothing() -> None:
+    reader = portal.iterate(Source(1, "wait").numbers())
+
+    assert reader.ready(2)
+    assert reader.ready(0)
+    assert next(reader) == 0
+    assert not reader.ready(0.05)
+    reader.close()
+    assert reader.ready(0)
+
+
+@pytest.mark.parametrize("form", ["wait", "iterate"])
+def test_an_interrupt_cancels_the_work_within_a_second(form: str) -> None:
+    source = Source(1, "wait")
+
+    async def forever() -> None:
+        async for _ in source.numbers():
+            pass
+
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        if form == "wait":
+            portal.wait(forever())
+        else:
+            list(portal.iterate(source.numbers()))
+
+    assert time.monotonic() - begun < 1.2
+    assert source.closed.wait(1)
+
+
+def test_a_slow_reader_pauses_the_source() -> None:
+    made = []
+
+    async def many() -> AsyncGenerator[int, None]:
+        for number in range(5000):
+            made.append(number)
+            yield number
+            await asyncio.sleep(0)
+
+    reader = portal.iterate(many())
+    assert next(reader) == 0
+    deadline = time.monotonic() + 5
+    while len(made) < 400 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+
+    assert len(made) < 2000
+    assert len(list(reader)) == 4999
+
+
+def test_sixty_four_threads_share_the_portal() -> None:
+    sums: list[int] = []
+    threads = [threading.Thread(target=lambda: sums.append(sum(portal.iterate(Source(50).numbers())))) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sums == [1225] * 64
+    assert sum(thread.name == "larik-portal" for thread in threading.enumerate()) == 1
+
+
+def test_context_variables_go_along() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="?")
+
+    async def read() -> AsyncGenerator[str, None]:
+        yield name.get()
+
+    name.set("cell 3")
+
+    assert list(portal.iterate(read())) == ["cell 3"]
+
+
+def test_the_portal_refuses_to_wait_for_itself() -> None:
+    async def nested() -> int:
+        return portal.wait(double(1))
+
+    with pytest.raises(RuntimeError, match="await the async form"):
+        portal.wait(nested())
+
+
+def _in_child(queue: multiprocessing.Queue[int]) -> None:
+    queue.put(portal.wait(double(21)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_forked_child_gets_a_portal_of_its_own() -> None:
+    portal.wait(double(1))
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[int] = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+
+    assert queue.get(timeout=10) == 42
+    child.join(10)
+    assert portal.wait(double(2)) == 4
