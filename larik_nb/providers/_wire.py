@@ -6,9 +6,9 @@ An adapter translates one wire format both ways and knows no socket, clock or en
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from larik_nb import errors
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
@@ -25,7 +25,18 @@ from larik_nb.types import (
     thinking_delta,
 )
 
+if TYPE_CHECKING:
+    from larik_nb.catalog import Model
+
+Abilities = Callable[[str], "Model | None"]
+"""What is known of a model, by its id; adapters never look at the id itself."""
+
 NO_EVENTS: tuple[StreamEvent, ...] = ()
+
+
+def unknown(_model: str) -> Model | None:
+    """Know nothing of any model."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +263,6 @@ class Draft:
             usage=self.usage,
             stop_reason=self.stop_reason,
         )
-
 
     def finished(self) -> Message:
         """Return the whole answer; one that came without any block has one empty text block."""

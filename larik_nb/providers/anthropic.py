@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
 from larik_nb.providers._fields import count, frame, record, records, string
 from larik_nb.providers._replay import Piece, document_text, own, turns
-from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
-
-Abilities = Callable[[str], "Model | None"]
-"""What is known of a model, by its id."""
 
 API_VERSION = "2026-10-21"
 MAX_TOKENS = 16_000
@@ -51,19 +48,19 @@ _CACHEABLE = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 _KNOWN_CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 
-class AnthropicAdapter:
+class Anthropic:
     """The Messages API for one route.
 
     Args:
-        name: The route, as stamped on blocks and messages.
-        abilities: What is known of a model; nothing, where left out.
+        provider: The route, stamped on blocks and messages.
+        abilities: What is known of a model, by id.
     """
 
     framing: Framing = "sse"
 
-    def __init__(self, name: str = "anthropic", abilities: Abilities | None = None) -> None:
-        self.name = name
-        self._abilities = abilities or (lambda _: None)
+    def __init__(self, *, provider: str = "anthropic", abilities: Abilities = unknown) -> None:
+        self._provider = provider
+        self._abilities = abilities
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the header that carries the key; version 2026-10-21 takes it as a bearer token."""
@@ -71,7 +68,7 @@ class AnthropicAdapter:
 
     def decoder(self, request: Request) -> AnthropicDecoder:
         """Return a fresh decoder for one answer."""
-        return AnthropicDecoder(Draft(request, self.name))
+        return AnthropicDecoder(Draft(request, self._provider))
 
     def encode(self, request: Request) -> Wire:
         """Return the request for `/v1/messages`, always streamed."""
@@ -80,7 +77,7 @@ class AnthropicAdapter:
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": limit,
-            "messages": _messages(request, self.name),
+            "messages": _messages(request, self._provider),
             "stream": True,
         }
         headers = {"anthropic-version": API_VERSION}

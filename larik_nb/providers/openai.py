@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 from larik_nb.frames import Framing
 from larik_nb.providers._fields import count, frame, record, records, string
 from larik_nb.providers._replay import Piece, data_url, document_text, own, turns
-from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.errors import Where
-
-Abilities = Callable[[str], "Model | None"]
-"""What is known of a model, by its id."""
 
 INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
@@ -31,19 +28,19 @@ _KNOWN_CALL_FIELDS = frozenset({"type", "id", "call_id", "name", "arguments", "s
 _BETWEEN_PARTS = "\n\n"
 
 
-class OpenAIAdapter:
+class OpenAI:
     """The Responses API for one route.
 
     Args:
-        name: The route, as stamped on blocks and messages.
-        abilities: What is known of a model; nothing, where left out.
+        provider: The route, stamped on blocks and messages.
+        abilities: What is known of a model, by id.
     """
 
     framing: Framing = "sse"
 
-    def __init__(self, name: str = "openai", abilities: Abilities | None = None) -> None:
-        self.name = name
-        self._abilities = abilities or (lambda _: None)
+    def __init__(self, *, provider: str = "openai", abilities: Abilities = unknown) -> None:
+        self._provider = provider
+        self._abilities = abilities
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the header that carries the key."""
@@ -51,14 +48,14 @@ class OpenAIAdapter:
 
     def decoder(self, request: Request) -> OpenAIDecoder:
         """Return a fresh decoder for one answer."""
-        return OpenAIDecoder(Draft(request, self.name))
+        return OpenAIDecoder(Draft(request, self._provider))
 
     def encode(self, request: Request) -> Wire:
         """Return the request for `/responses`, always streamed and never stored."""
         model = self._abilities(request.model)
         body: dict[str, Any] = {
             "model": request.model,
-            "input": list(_input(request, self.name)),
+            "input": list(_input(request, self._provider)),
             "stream": True,
             "store": False,
         }
