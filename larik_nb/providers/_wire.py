@@ -150,6 +150,10 @@ class Draft:
         self._open, self._half = part, ""
         return part
 
+    def is_open(self, kind: str) -> bool:
+        """Return whether the part that grows is of `kind`."""
+        return self._open is not None and self._open.type == kind
+
     def close(self) -> None:
         """End the open part: what comes next begins a new one."""
         self._open = None
