@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from larik_nb.types import Block, Message, Role, tool_result
 
 INTERRUPTED = "The call was interrupted; it has no result."
 """Stands for the result of a call that never got one: wires refuse a call without its result."""
+
+IMAGES_NOTE = "The images and documents that the tools above returned:"
+"""Introduces them in a user message, for wires whose tool messages hold text only."""
+
+MEDIA = ("image", "document")
+_TEXTUAL = ("json", "xml", "yaml", "javascript")
 
 Part = tuple[Message, Block]
 """A block with the message it came in, which says whose it is."""
@@ -88,3 +96,46 @@ def _answers(calls: list[Block], turn: Turn) -> list[Part]:
 def _interrupted(call: Block) -> Part:
     result = tool_result(call.id or "", INTERRUPTED, is_error=True)
     return Message(role="user", blocks=(result,)), result
+
+
+def media_to_user(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages with what a model drew moved to the user's next, for wires that take it from nobody else."""
+    out: list[Message] = []
+    carried: tuple[Block, ...] = ()
+    for message in messages:
+        if message.role == "user":
+            out.append(replace(message, blocks=message.blocks + carried) if carried else message)
+            carried = ()
+            continue
+        drawn = tuple(block for block in message.blocks if block.type in MEDIA)
+        carried += drawn
+        kept = tuple(block for block in message.blocks if block.type not in MEDIA)
+        out.append(replace(message, blocks=kept) if drawn else message)
+    return out
+
+
+def result_text(result: Block) -> str:
+    """Return what a tool message says; a failure says so, for wires that have no field for it."""
+    text = result.content or ""
+    return f"Error: {text}" if result.is_error else text or "(no output)"
+
+
+def call_input(call: Block) -> dict[str, object]:
+    """Return a call's arguments; those that were no JSON object are told as one, for the model to see its slip."""
+    return {"invalid_arguments": call.input_raw} if call.input is None else call.input
+
+
+def as_text(block: Block) -> str:
+    """Return a document's text, or what stands for an attachment that is not text."""
+    name, kind = block.name or "unnamed", block.media_type or "application/octet-stream"
+    text = _decoded(block.data or "") if kind.startswith("text/") or kind.endswith(_TEXTUAL) else None
+    if text is None:
+        return f"[{block.type} {name} ({kind}) left out: it cannot be sent to this model]"
+    return f'<document name="{name}">\n{text}\n</document>'
+
+
+def _decoded(data: str) -> str | None:
+    try:
+        return base64.b64decode(data, validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return None

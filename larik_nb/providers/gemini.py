@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from larik_nb import errors
-from larik_nb.providers._turns import Part, Turn, own, turns
+from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._turns import Part, Turn, call_input, own, turns
 from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
-from larik_nb.providers.openai_compatible import (
-    SHAPE_ERRORS,
-    bad_shape,
-    effort_level,
-    samples,
-    unknown,
-    unreadable,
-)
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, unknown, unreadable
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -51,21 +45,21 @@ _STOP: Mapping[str, StopReason] = {
     "IMAGE_RECITATION": "refusal",
 }
 _SAYS_NOTHING = ("FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
-_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(['"])((?:[^'"\\]|\\.)*)\3\]""")
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[['"]((?:[^'"\\]|\\.)*)['"]\]""")
 
 
-class GeminiAdapter:
+class Gemini:
     """The wire format, both ways.
 
     Args:
-        name: The route, stamped on messages.
+        provider: The route, stamped on messages.
         abilities: What is known of a model, by id.
     """
 
     framing: Framing = "sse"
 
-    def __init__(self, *, name: str = "gemini", abilities: Callable[[str], Model | None] = unknown) -> None:
-        self.name = name
+    def __init__(self, *, provider: str = "gemini", abilities: Callable[[str], Model | None] = unknown) -> None:
+        self._provider = provider
         self._abilities = abilities
 
     def credential(self, key: str | None) -> Mapping[str, str]:
@@ -74,12 +68,12 @@ class GeminiAdapter:
 
     def decoder(self, request: Request) -> GeminiDecoder:
         """Return a fresh decoder for the answer."""
-        return GeminiDecoder(request, self.name)
+        return GeminiDecoder(request, self._provider)
 
     def encode(self, request: Request) -> Wire:
         """Return the HTTP request that asks `request`."""
         model = self._abilities(request.model)
-        body: dict[str, Any] = {"contents": _Encoder(request, self.name, model).contents()}
+        body: dict[str, Any] = {"contents": _Encoder(request, self._provider, model).contents()}
         if request.system:
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
         if request.tools:
@@ -170,7 +164,7 @@ class _Encoder:
         if block.type == "opaque":
             return dict(block.raw)
         if block.type == "tool_use":
-            out = {"functionCall": {"id": block.id, "name": block.name, "args": _args(block)}}
+            out: dict[str, Any] = {"functionCall": {"id": block.id, "name": block.name, "args": call_input(block)}}
         elif block.type == "text":
             out = {"text": block.text}
         else:
@@ -189,10 +183,6 @@ class _Encoder:
         if result.images and self._tool_images:
             response["parts"] = [_inline(item) for item in result.images]
         return {"functionResponse": response}
-
-
-def _args(call: Block) -> dict[str, Any]:
-    return {"invalid_arguments": call.input_raw} if call.input is None else call.input
 
 
 def _inline(block: Block) -> dict[str, Any]:
@@ -294,11 +284,11 @@ class GeminiDecoder:
         if (call := part.get("functionCall")) is not None:
             return self._function_call(call, signature)
         if "text" in part or part.keys() <= {"thoughtSignature", "thought"}:
-            return self._text(part.get("text") or "", signature, bool(part.get("thought")))
+            return self._text(part.get("text") or "", signature, thought=bool(part.get("thought")))
         self.draft.add(self._other(part, signature))
         return NO_EVENTS
 
-    def _text(self, text: str, signature: str | None, thought: bool) -> Iterable[StreamEvent]:  # noqa: FBT001  # the wire's own flag
+    def _text(self, text: Any, signature: str | None, *, thought: bool) -> Iterable[StreamEvent]:
         """Add text or a thought summary; what is signed stays a part of its own, for so it must go back."""
         if not isinstance(text, str):
             msg = f"text expected, not {type(text).__name__}"
@@ -412,8 +402,7 @@ def _steps(path: str) -> list[str | int]:
     steps: list[str | int] = []
     at = 1
     while match := _STEP.match(path, at):
-        name, index, _, quoted = match.groups()
-        steps.append(int(index) if index else name or re.sub(r"\\(.)", r"\1", quoted))
+        steps.append(int(match[2]) if match[2] else match[1] or re.sub(r"\\(.)", r"\1", match[3]))
         at = match.end()
     if not path.startswith("$") or at != len(path) or not steps:
         msg = f"not a path to a value: {path!r}"

@@ -7,20 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
+from larik_nb.providers._abilities import effort_level, samples
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._turns import Turn, own, turns
+from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, own, result_text, turns
 from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
-from larik_nb.providers.openai_compatible import (
-    IMAGES_NOTE,
-    SHAPE_ERRORS,
-    as_text,
-    bad_shape,
-    effort_level,
-    function_tool,
-    result_text,
-    samples,
-    unknown,
-)
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, function_tool, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
 if TYPE_CHECKING:
@@ -37,11 +28,11 @@ _LEVELS = {"minimal": "low", "xhigh": "max", "none": False}
 _STOP: Mapping[str, StopReason] = {"stop": "end_turn", "length": "max_tokens"}
 
 
-class OllamaAdapter:
+class Ollama:
     """The wire format, both ways.
 
     Args:
-        name: The route, stamped on messages.
+        provider: The route, stamped on messages.
         num_ctx: Tokens of the window that the server is to load the model with; the model's own limit caps it.
         abilities: What is known of a model, by id.
     """
@@ -51,11 +42,11 @@ class OllamaAdapter:
     def __init__(
         self,
         *,
-        name: str = "ollama",
+        provider: str = "ollama",
         num_ctx: int = NUM_CTX,
         abilities: Callable[[str], Model | None] = unknown,
     ) -> None:
-        self.name = name
+        self._provider = provider
         self._num_ctx = num_ctx
         self._abilities = abilities
 
@@ -65,7 +56,7 @@ class OllamaAdapter:
 
     def decoder(self, request: Request) -> OllamaDecoder:
         """Return a fresh decoder for the answer."""
-        return OllamaDecoder(request, self.name)
+        return OllamaDecoder(request, self._provider)
 
     def encode(self, request: Request) -> Wire:
         """Return the HTTP request that asks `request`.
@@ -104,12 +95,12 @@ class OllamaAdapter:
     def _messages(self, request: Request) -> list[dict[str, Any]]:
         def keep(message: Message, block: Block) -> bool:
             if block.type == "thinking":
-                return bool(block.text) and own(message, block, self.name, request.model)
+                return bool(block.text) and own(message, block, self._provider, request.model)
             return bool(block.text) if block.type == "text" else block.type != "opaque"
 
         out = [{"role": "system", "content": request.system}] if request.system else []
         names: dict[str | None, str] = {}
-        for turn in turns(request.messages, keep):
+        for turn in turns(media_to_user(request.messages), keep):
             names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
             out += [_assistant(turn)] if turn.role == "assistant" else _user(turn, names)
         return out
@@ -120,9 +111,6 @@ def _assistant(turn: Turn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": _joined(blocks, "text")}
     if thought := _joined(blocks, "thinking"):
         message["thinking"] = thought
-    images = [block.data for block in blocks if block.type == "image"]
-    if images:
-        message["images"] = images
     calls = [block for block in blocks if block.type == "tool_use"]
     if calls:
         message["tool_calls"] = [_call(call, index) for index, call in enumerate(calls)]
@@ -130,8 +118,7 @@ def _assistant(turn: Turn) -> dict[str, Any]:
 
 
 def _call(call: Block, index: int) -> dict[str, Any]:
-    value = {"invalid_arguments": call.input_raw} if call.input is None else call.input
-    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": value}}
+    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call_input(call)}}
 
 
 def _joined(blocks: Iterable[Block], kind: str) -> str:
@@ -172,7 +159,7 @@ class OllamaDecoder:
         self._texts = TextTools(self.draft)
         self._ended = False
 
-    def event(self, name: str, data: Any) -> Iterable[StreamEvent]:  # noqa: ARG002  # lines have no name
+    def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one line in and return the deltas it makes (`Decoder.event`)."""
         return self._line(data, "ndjson")
 

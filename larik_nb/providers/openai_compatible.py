@@ -6,8 +6,6 @@ What a host needs in a request is data (`quirks`); what it may do in an answer i
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import re
@@ -15,17 +13,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
+from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._presets import Quirks
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._turns import Part, Turn, own, turns
+from larik_nb.providers._turns import (
+    IMAGES_NOTE,
+    Part,
+    Turn,
+    as_text,
+    call_input,
+    media_to_user,
+    own,
+    result_text,
+    turns,
+)
 from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, arguments, ended_early, stream_error
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.frames import Framing
-
-IMAGES_NOTE = "The images and documents that the tools above returned:"
-"""Introduces them in the user message that follows, since tool messages hold text only."""
 
 SHAPE_ERRORS = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
 """What reading a frame raises when a value in it is of another type than the wire says."""
@@ -37,6 +44,10 @@ _STOP: Mapping[str, StopReason] = {
     "function_call": "tool_use",
     "content_filter": "refusal",
 }
+_KEPT = frozenset({"reasoning_details", "refusal", "extra_content", "thought_signature"})
+"""Fields of an assistant message that go back as they came, to the model that wrote them."""
+
+_USUAL = Quirks()
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -56,28 +67,22 @@ def unreadable(text: str) -> errors.BadWire:
     return errors.BadWire(f"the answer holds a frame that is not JSON: {text[:80]!r}")
 
 
-class OpenAICompatibleAdapter:
+class OpenAICompatible:
     """The wire format, both ways.
 
     Args:
-        name: The route, stamped on messages.
-        quirks: How the host deviates: `max_tokens` and `seed` (their fields' names), `stream_options` (false: refused),
-            `effort` ("reasoning": an object of that name), `tool_ids` ("alphanumeric-9"), `reasoning_back` (the field
-            in which it wants its reasoning back), `tools` (false: none).
+        provider: The route, stamped on messages.
+        quirks: How the host deviates.
         abilities: What is known of a model, by id.
     """
 
     framing: Framing = "sse"
 
     def __init__(
-        self,
-        *,
-        name: str,
-        quirks: Mapping[str, Any] | None = None,
-        abilities: Callable[[str], Model | None] = unknown,
+        self, *, provider: str, quirks: Quirks = _USUAL, abilities: Callable[[str], Model | None] = unknown
     ) -> None:
-        self.name = name
-        self._quirks = quirks or {}
+        self._provider = provider
+        self._quirks = quirks
         self._abilities = abilities
 
     def credential(self, key: str | None) -> Mapping[str, str]:
@@ -86,19 +91,19 @@ class OpenAICompatibleAdapter:
 
     def decoder(self, request: Request) -> ChatDecoder:
         """Return a fresh decoder for the answer."""
-        return ChatDecoder(request, self.name)
+        return ChatDecoder(request, self._provider)
 
     def encode(self, request: Request) -> Wire:
         """Return the HTTP request that asks `request`."""
         model = self._abilities(request.model)
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": _Encoder(request, self.name, self._quirks, model).messages(),
+            "messages": _Encoder(request, self._provider, self._quirks, model).messages(),
             "stream": True,
         }
-        if self._quirks.get("stream_options", True):
+        if self._quirks.stream_options:
             body["stream_options"] = {"include_usage": True}
-        if request.tools and self._quirks.get("tools", True):
+        if request.tools and self._quirks.tools:
             body["tools"] = [function_tool(tool) for tool in request.tools]
         return Wire(path="/chat/completions", body={**body, **self._settings(request, model)})
 
@@ -106,34 +111,21 @@ class OpenAICompatibleAdapter:
         level = effort_level(request, model)
         sampled = samples(model, level)
         values = {
-            self._quirks.get("max_tokens", "max_tokens"): request.max_tokens,
+            self._quirks.max_tokens: request.max_tokens,
             "temperature": request.temperature if sampled else None,
             "top_p": request.top_p if sampled else None,
-            self._quirks.get("seed", "seed"): request.seed,
+            self._quirks.seed: request.seed,
             "stop": list(request.stop) or None,
             **self._reasoning(request, level),
         }
         return {key: value for key, value in values.items() if value is not None}
 
     def _reasoning(self, request: Request, level: str | None) -> dict[str, Any]:
-        if self._quirks.get("effort") != "reasoning":
+        if self._quirks.effort != "reasoning":
             return {"reasoning_effort": level}
         if request.thinking_budget is not None:
             return {"reasoning": {"max_tokens": request.thinking_budget}}
         return {"reasoning": {"effort": level} if level else None}
-
-
-def effort_level(request: Request, model: Model | None) -> str | None:
-    """Return the model's level nearest to the effort asked for; None: send none."""
-    if request.effort is None:
-        return None
-    return model.effort(request.effort) if model else request.effort
-
-
-def samples(model: Model | None, level: str | None) -> bool:
-    """Return whether the model takes temperature and top_p at this effort; a model unknown is asked to."""
-    sampling = model.sampling if model else None
-    return sampling in (None, "yes") or (sampling == "effort_none" and level == "none")
 
 
 def function_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -149,14 +141,14 @@ def function_tool(tool: ToolSpec) -> dict[str, Any]:
 class _Encoder:
     """Translates one conversation."""
 
-    def __init__(self, request: Request, provider: str, quirks: Mapping[str, Any], model: Model | None) -> None:
+    def __init__(self, request: Request, provider: str, quirks: Quirks, model: Model | None) -> None:
         self._request = request
         self._provider = provider
-        self._back = quirks.get("reasoning_back")
-        self._tools = quirks.get("tools", True)
+        self._back = quirks.reasoning_back
+        self._tools = quirks.tools
         self._sees = model is None or model.vision is not False
-        self._turns = turns(request.messages, self._keep)
-        self._id = ToolIds(quirks.get("tool_ids"), self._turns, self._own)
+        self._turns = turns(media_to_user(request.messages), self._keep)
+        self._id = ToolIds(quirks.tool_ids, self._turns, self._own)
 
     def _own(self, message: Message, block: Block) -> bool:
         return own(message, block, self._provider, self._request.model)
@@ -168,7 +160,7 @@ class _Encoder:
             case "thinking":
                 return bool(self._back and block.text) and self._own(message, block)
             case "opaque":
-                return self._own(message, block) and isinstance(block.raw, dict) and "message" in block.raw
+                return self._own(message, block) and isinstance(block.raw, dict) and block.raw.keys() <= _KEPT
             case _:
                 return True
 
@@ -185,21 +177,21 @@ class _Encoder:
         texts = [block.text or "" for block in blocks if block.type == "text"]
         calls = [part for part in turn.parts if part[1].type == "tool_use"]
         if not self._tools:
-            texts += [f"[called {call.name} with {json.dumps(_input(call))}]" for _, call in calls]
+            texts += [f"[called {call.name} with {json.dumps(call_input(call))}]" for _, call in calls]
             calls = []
         message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) or None}
         if self._back and (calls or any(block.type == "thinking" for block in blocks)):
             message[self._back] = "".join(block.text or "" for block in blocks if block.type == "thinking")
         for block in blocks:
             if block.type == "opaque":
-                message.update(block.raw["message"])
+                message.update(block.raw)
         if calls:
             message["tool_calls"] = [self._call(part) for part in calls]
-        return [message] if len(message) > 2 or message["content"] else []  # noqa: PLR2004  # role and content
+        return [message] if len(message) > 2 or message["content"] else []  # more than role and content
 
     def _call(self, part: Part) -> dict[str, Any]:
         call = part[1]
-        function = {"name": call.name, "arguments": json.dumps(_input(call))}
+        function = {"name": call.name, "arguments": json.dumps(call_input(call))}
         sealed = call.raw if self._own(*part) and isinstance(call.raw, dict) else {}
         return {"id": self._id(call.id), "type": "function", "function": function, **sealed}
 
@@ -226,10 +218,6 @@ class _Encoder:
         return _text_part(block.text or "" if block.type == "text" else as_text(block))
 
 
-def _input(call: Block) -> dict[str, Any]:
-    return {"invalid_arguments": call.input_raw} if call.input is None else call.input
-
-
 def _text_part(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
@@ -239,28 +227,6 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
-
-
-def result_text(result: Block) -> str:
-    """Return what a tool message says; a failure says so, since the wire has no field for it."""
-    text = result.content or ""
-    return f"Error: {text}" if result.is_error else text or "(no output)"
-
-
-def as_text(block: Block) -> str:
-    """Return a document's text, or what stands for an attachment that is not text."""
-    name, kind = block.name or "unnamed", block.media_type or "application/octet-stream"
-    text = _decoded(block.data or "") if kind.startswith("text/") or kind.endswith(("json", "xml", "yaml")) else None
-    if text is None:
-        return f"[{block.type} {name} ({kind}) left out: this model cannot read it]"
-    return f'<document name="{name}">\n{text}\n</document>'
-
-
-def _decoded(data: str) -> str | None:
-    try:
-        return base64.b64decode(data, validate=True).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return None
 
 
 class ToolIds:
@@ -310,6 +276,7 @@ class ChatDecoder:
         self._calls = _Calls(self.draft)
         self._kept: dict[str, Any] = {}
         self._reasoning: list[dict[str, Any]] = []
+        self._place: Any = None
         self._ended = False
         self._streamed = False
         self._unread: str | None = None
@@ -349,11 +316,11 @@ class ChatDecoder:
         """Take in what is not an object: the end mark, an error without data, text cut short."""
         if name == "error":
             raise stream_error(data if data is not None else {"error": {"message": "an error without a word"}}, "sse")
+        if self._unread is not None:
+            raise unreadable(self._unread)
         if isinstance(data, str) and data.strip() == "[DONE]":
             self._ended = True
             return self._end()
-        if self._unread is not None:
-            raise unreadable(self._unread)
         if data is not None:
             # Cut short if it is the last frame, unreadable if another follows.
             self._unread = data if isinstance(data, str) else json.dumps(data)
@@ -391,7 +358,8 @@ class ChatDecoder:
 
     def _delta(self, delta: dict[str, Any]) -> Iterable[StreamEvent]:
         """Read one delta in the order in which a model works: it thinks, writes, calls."""
-        content, events = delta.get("content"), []
+        content = delta.get("content")
+        events: list[StreamEvent] = []
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         if details := delta.get("reasoning_details"):
             said = self._details(details)
@@ -405,7 +373,7 @@ class ChatDecoder:
             events.append(notice(refusal))
         for field in ("extra_content", "thought_signature"):
             if sealed := delta.get(field):
-                self._keep(field, sealed)
+                self._keep(field, _str(sealed) if field == "thought_signature" else sealed)
         return [*events, *self._tools(delta)]
 
     def _thinking(self, text: str) -> Iterable[StreamEvent]:
@@ -432,15 +400,17 @@ class ChatDecoder:
         for detail in details:
             _merge_detail(self._reasoning, detail)
         if any(detail.get("signature") or detail.get("data") for detail in details):
-            self._keep("reasoning_details", self._reasoning)
+            self._keep("reasoning_details", [dict(item) for item in self._reasoning])
         return "".join(_str(detail.get("text") or detail.get("summary") or "") for detail in details)
 
     def _keep(self, field: str, value: Any) -> None:
-        """Keep a field of the message that the host wants back as it is."""
-        if not self._kept:
-            raw = {"message": self._kept}
-            self.draft.add(Block(type="opaque", provider=self.draft.provider, raw=raw))
-        self._kept[field] = value
+        """Keep a field of the message that the host wants back as it is, where it first came."""
+        if self._place is None:
+            self._place = self.draft.place()
+        self._kept = {**self._kept, field: value}
+        signature = self._kept.get("thought_signature")
+        block = Block(type="opaque", provider=self.draft.provider, raw=self._kept, signature=signature)
+        self.draft.fill(self._place, block)
 
     def _tools(self, delta: dict[str, Any]) -> Iterable[StreamEvent]:
         fragments = delta.get("tool_calls") or ()
