@@ -6,9 +6,9 @@ An adapter translates one wire format both ways and knows no socket, clock or en
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from larik_nb import errors
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
@@ -20,11 +20,23 @@ from larik_nb.types import (
     StreamEvent,
     Usage,
     done,
+    text_block,
     text_delta,
     thinking_delta,
 )
 
+if TYPE_CHECKING:
+    from larik_nb.catalog import Model
+
+Abilities = Callable[[str], "Model | None"]
+"""What is known of a model, by its id; adapters never look at the id itself."""
+
 NO_EVENTS: tuple[StreamEvent, ...] = ()
+
+
+def unknown(_model: str) -> Model | None:
+    """Know nothing of any model."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,31 +123,47 @@ class Draft:
         self._parts: list[_Part] = []
         self._open: _Part | None = None
         self._calls: dict[Any, _Part] = {}
+        self._half = ""
 
     # -- text and thinking ------------------------------------------------------------------------------------
     def text(self, piece: str) -> tuple[StreamEvent, ...]:
         """Add visible text."""
-        return (text_delta(piece),) if self._grow("text", piece) else NO_EVENTS
+        return (text_delta(piece),) if (piece := self._grow("text", piece)) else NO_EVENTS
 
     def thinking(self, piece: str) -> tuple[StreamEvent, ...]:
         """Add readable thinking."""
-        return (thinking_delta(piece),) if self._grow("thinking", piece) else NO_EVENTS
+        return (thinking_delta(piece),) if (piece := self._grow("thinking", piece)) else NO_EVENTS
 
-    def _grow(self, kind: str, piece: str) -> bool:
+    def _grow(self, kind: str, piece: str) -> str:
+        """Keep the piece and return what of it may be shown now."""
         if not piece:
-            return False
+            return ""
         part = self._open
         if part is None or part.type != kind:
             part = self.open(kind)
-        part.pieces.append(piece)
-        return True
+        if self._half or "\ud800" <= piece[-1] <= "\udbff":
+            piece = self._paired(piece)
+        if piece:
+            part.pieces.append(piece)
+        return piece
+
+    def _paired(self, piece: str) -> str:
+        """Put an emoji together that a server cut between the two halves of its JSON escape."""
+        piece, self._half = self._half + piece, ""
+        if "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return paired(piece)
 
     def open(self, kind: str, **extra: Any) -> _Part:
         """Begin a new part of `kind`, even after one of the same kind; `extra` are Block fields."""
         part = _Part(kind, extra)
         self._parts.append(part)
-        self._open = part
+        self._open, self._half = part, ""
         return part
+
+    def is_open(self, kind: str) -> bool:
+        """Return whether the part that grows is of `kind`."""
+        return self._open is not None and self._open.type == kind
 
     def close(self) -> None:
         """End the open part: what comes next begins a new one."""
@@ -146,8 +174,14 @@ class Draft:
         part = self._open if self._open is not None and self._open.type == kind else self.open(kind)
         part.extra["signature"] = part.extra.get("signature", "") + signature
 
+    def cite(self, citation: Any) -> None:
+        """Keep the source of the text that is open, in the vendor's own form."""
+        part = self._open if self._open is not None and self._open.type == "text" else self.open("text")
+        raw = part.extra.setdefault("raw", {"citations": []})
+        raw.setdefault("citations", []).append(citation)
+
     # -- tool calls -------------------------------------------------------------------------------------------
-    def tool(self, key: Any, id: str | None, name: str, **extra: Any) -> tuple[StreamEvent, ...]:  # noqa: A002  # the field's name
+    def tool(self, key: Any, id: str | None, name: str, **extra: Any) -> tuple[StreamEvent, ...]:  # the field's name
         """Begin the tool call that `key` (an index, an id) stands for on the wire."""
         part = _Part("tool_use", {"id": id or self._made_id(), "name": name, **extra})
         self._parts.append(part)
@@ -192,9 +226,18 @@ class Draft:
     # -- other parts ------------------------------------------------------------------------------------------
     def add(self, block: Block) -> None:
         """Add a finished block as it is (opaque items, redacted thinking, images)."""
-        part = _Part("block", {"block": block})
+        self.fill(self.place(), block)
+
+    def place(self) -> _Part:
+        """Keep a place for a block that will be finished later, maybe after ones that come behind it."""
+        part = _Part("block", {"block": None})
         self._parts.append(part)
         self._open = None
+        return part
+
+    def fill(self, place: _Part, block: Block) -> None:
+        """Put the finished block into its place; a place never filled leaves nothing."""
+        place.extra["block"] = block
 
     # -- the whole --------------------------------------------------------------------------------------------
     def blocks(self) -> tuple[Block, ...]:
@@ -203,11 +246,11 @@ class Draft:
 
     def _block(self, part: _Part) -> Block | None:
         if part.type == "block":
-            block: Block = part.extra["block"]
+            block: Block | None = part.extra["block"]
             return block
         joined = "".join(part.pieces)
         if part.type == "tool_use":
-            value, raw = arguments(joined)
+            value, raw = arguments(paired(joined))
             return Block(type="tool_use", provider=self.provider, input=value, input_raw=raw, **part.extra)
         if not joined and not part.extra.get("signature"):
             return None
@@ -224,6 +267,18 @@ class Draft:
             usage=self.usage,
             stop_reason=self.stop_reason,
         )
+
+    def finished(self) -> Message:
+        """Return the whole answer; one that came without any block has one empty text block."""
+        message = self.message()
+        return message if message.blocks else replace(message, blocks=(text_block(""),))
+
+
+def paired(text: str) -> str:
+    """Return text with the halves of each surrogate pair joined; a half without its other becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def arguments(text: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -269,7 +324,7 @@ class WireProvider:
         key_hint: Where its key comes from, named in authentication errors.
     """
 
-    def __init__(  # noqa: PLR0913  # each is one fact about the route
+    def __init__(  # each is one fact about the route
         self,
         adapter: Adapter,
         *,

@@ -1,0 +1,446 @@
+"""The Gemini API: `streamGenerateContent`, each event a partial response whose parts are appended in order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from larik_nb import errors
+from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._turns import Part, Turn, call_input, own, turns
+from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, unknown, unreadable
+from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
+
+if TYPE_CHECKING:
+    from larik_nb.catalog import Model
+    from larik_nb.frames import Framing
+
+DISPLAY = "gemini-display"
+"""Provider of thought summaries: no route has this name, so they are shown and never sent back."""
+
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""Documented stand-in for the signature of a call that another model made (Thought signatures, FAQ)."""
+
+BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576, "xhigh": 24_576, "max": 24_576}
+"""Thinking tokens for an effort where a model takes no levels, as the vendor's own Chat Completions endpoint maps
+them; the last is the most that every such model takes."""
+
+_STOP: Mapping[str, StopReason] = {
+    "STOP": "end_turn",
+    "MAX_TOKENS": "max_tokens",
+    "CONTINUATION": "pause",
+    "SAFETY": "refusal",
+    "RECITATION": "refusal",
+    "BLOCKLIST": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "SPII": "refusal",
+    "LANGUAGE": "refusal",
+    "MODEL_ARMOR": "refusal",
+    "IMAGE_SAFETY": "refusal",
+    "IMAGE_PROHIBITED_CONTENT": "refusal",
+    "IMAGE_RECITATION": "refusal",
+}
+_SAYS_NOTHING = ("FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[['"]((?:[^'"\\]|\\.)*)['"]\]""")
+
+
+class Gemini:
+    """The wire format, both ways.
+
+    Args:
+        provider: The route, stamped on messages.
+        abilities: What is known of a model, by id.
+    """
+
+    framing: Framing = "sse"
+
+    def __init__(self, *, provider: str = "gemini", abilities: Callable[[str], Model | None] = unknown) -> None:
+        self._provider = provider
+        self._abilities = abilities
+
+    def credential(self, key: str | None) -> Mapping[str, str]:
+        """Return the key's header."""
+        return {"x-goog-api-key": key} if key else {}
+
+    def decoder(self, request: Request) -> GeminiDecoder:
+        """Return a fresh decoder for the answer."""
+        return GeminiDecoder(request, self._provider)
+
+    def encode(self, request: Request) -> Wire:
+        """Return the HTTP request that asks `request`."""
+        model = self._abilities(request.model)
+        body: dict[str, Any] = {"contents": _Encoder(request, self._provider, model).contents()}
+        if request.system:
+            body["systemInstruction"] = {"parts": [{"text": request.system}]}
+        if request.tools:
+            body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
+        if config := _config(request, model):
+            body["generationConfig"] = config
+        name = request.model if "/" in request.model else f"models/{request.model}"
+        return Wire(path=f"/v1beta/{quote(name, safe='/:@')}:streamGenerateContent?alt=sse", body=body)
+
+
+def _declaration(tool: ToolSpec) -> dict[str, Any]:
+    declared = {"name": tool.name, "description": tool.description}
+    return {**declared, "parametersJsonSchema": tool.parameters} if tool.parameters else declared
+
+
+def _config(request: Request, model: Model | None) -> dict[str, Any]:
+    sampled = samples(model, None)
+    values = {
+        "maxOutputTokens": request.max_tokens,
+        "temperature": request.temperature if sampled else None,
+        "topP": request.top_p if sampled else None,
+        "seed": request.seed,
+        "stopSequences": list(request.stop) or None,
+        "thinkingConfig": _thinking(request, model) or None,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _thinking(request: Request, model: Model | None) -> dict[str, Any]:
+    """Return how to think: a level where the model has levels, else a budget, never both.
+
+    Of a model that is not known only what the caller asks for is sent, since one that cannot think refuses it.
+    """
+    kinds = model.thinking if model else None
+    if kinds == ():
+        return {}
+    level, budget = effort_level(request, model), request.thinking_budget
+    if kinds is not None and "level" not in kinds:
+        level, budget = None, budget if budget is not None else BUDGETS.get(request.effort or "")
+    if level is not None:
+        return {"includeThoughts": True, "thinkingLevel": level.upper()}
+    if budget is not None and (kinds is None or "budget" in kinds):
+        return {"includeThoughts": budget != 0, "thinkingBudget": budget}
+    return {"includeThoughts": True} if kinds else {}
+
+
+class _Encoder:
+    """Translates one conversation."""
+
+    def __init__(self, request: Request, provider: str, model: Model | None) -> None:
+        self._request = request
+        self._provider = provider
+        self._tool_images = bool(model and model.tool_images)
+        self._signed_calls = model is None or model.signed_calls
+        self._names: dict[str | None, str] = {}
+
+    def _own(self, message: Message, block: Block) -> bool:
+        return own(message, block, self._provider, self._request.model)
+
+    def _keep(self, message: Message, block: Block) -> bool:
+        match block.type:
+            case "text":
+                return bool(block.text or (block.signature and self._own(message, block)))
+            case "thinking":
+                return False
+            case "opaque":
+                return isinstance(block.raw, dict) and self._own(message, block)
+            case _:
+                return True
+
+    def contents(self) -> list[dict[str, Any]]:
+        out = []
+        for turn in turns(self._request.messages, self._keep):
+            self._names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
+            role = "model" if turn.role == "assistant" else "user"
+            out.append({"role": role, "parts": self._parts(turn)})
+        return out
+
+    def _parts(self, turn: Turn) -> list[dict[str, Any]]:
+        results = [block for block in turn.blocks if block.type == "tool_result"]
+        parts = [self._response(result) for result in results]
+        if not self._tool_images:
+            parts += [_inline(item) for result in results for item in result.images]
+        return parts + [self._part(part) for part in turn.parts if part[1].type != "tool_result"]
+
+    def _part(self, part: Part) -> dict[str, Any]:
+        message, block = part
+        if block.type == "opaque":
+            return dict(block.raw)
+        if block.type == "tool_use":
+            out: dict[str, Any] = {"functionCall": {"id": block.id, "name": block.name, "args": call_input(block)}}
+        elif block.type == "text":
+            out = {"text": block.text}
+        else:
+            out = _inline(block)
+        signature = self._signature(message, block)
+        return {**out, "thoughtSignature": signature} if signature else out
+
+    def _signature(self, message: Message, block: Block) -> str | None:
+        if self._own(message, block):
+            return block.signature
+        return NO_SIGNATURE if block.type == "tool_use" and self._signed_calls else None
+
+    def _response(self, result: Block) -> dict[str, Any]:
+        said = {"error" if result.is_error else "output": result.content or ""}
+        response: dict[str, Any] = {"id": result.id, "name": self._names.get(result.id, ""), "response": said}
+        if result.images and self._tool_images:
+            response["parts"] = [_inline(item) for item in result.images]
+        return {"functionResponse": response}
+
+
+def _inline(block: Block) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": block.media_type, "data": block.data}}
+
+
+class GeminiDecoder:
+    """Reads one answer, streamed or whole."""
+
+    def __init__(self, request: Request, provider: str) -> None:
+        self.draft = Draft(request, provider)
+        self._call: _PartialCall | None = None
+        self._ended = False
+        self._unread: str | None = None
+
+    def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
+        """Take one partial response in and return the deltas it makes (`Decoder.event`)."""
+        if name == "error" and not isinstance(data, dict):
+            raise stream_error(data or {"error": {"message": "an error without a word"}}, "sse")
+        if data is None:
+            return NO_EVENTS
+        if self._unread is not None:
+            raise unreadable(self._unread)
+        if isinstance(data, str):
+            # Cut short if it is the last frame, unreadable if another follows.
+            self._unread = data
+            return NO_EVENTS
+        return self._responses(data, "sse")
+
+    def whole(self, data: Any) -> Iterable[StreamEvent]:
+        """Take in a JSON answer, or the list of partial responses that this API sends without `alt=sse`."""
+        events = self._responses(data, "json_200")
+        if not self.draft.blocks() and not self._ended:
+            raise stream_error(data, "json_200")
+        self._ended = True
+        return events
+
+    def finish(self) -> Message:
+        """Return the answer; one that calls tools stops for them (`Decoder.finish`)."""
+        if not self._ended:
+            raise ended_early("no finishReason")
+        if self.draft.calls and self.draft.stop_reason in (None, "end_turn"):
+            self.draft.stop_reason = "tool_use"
+        return self.draft.message()
+
+    def _responses(self, data: Any, where: errors.Where) -> Iterable[StreamEvent]:
+        try:
+            if type(data) is dict:
+                return self._response(data, where)
+            return [event for item in data for event in self._response(item, where)]
+        except SHAPE_ERRORS as exc:
+            raise bad_shape(exc) from exc
+
+    def _response(self, data: dict[str, Any], where: errors.Where) -> Iterable[StreamEvent]:
+        if data.get("error"):
+            raise stream_error(data, where)
+        model, counts, candidates = data.get("modelVersion"), data.get("usageMetadata"), data.get("candidates")
+        if model and isinstance(model, str):
+            self.draft.model = model
+        if counts:
+            self.draft.usage = usage(counts)
+        for candidate in candidates or ():
+            if candidate.get("index") in (0, None):
+                return self._candidate(candidate)
+        feedback = data.get("promptFeedback") or {}
+        return self._blocked(feedback) if feedback and not candidates else NO_EVENTS
+
+    def _blocked(self, feedback: dict[str, Any]) -> Iterable[StreamEvent]:
+        """Read why the prompt was not answered."""
+        self._ended, self.draft.stop_reason = True, "refusal"
+        why = [feedback.get("blockReason"), feedback.get("blockReasonMessage")]
+        said = ": ".join(str(word) for word in why if word and word not in _SAYS_NOTHING)
+        return [notice(f"the prompt was blocked ({said or 'no reason given'})")]
+
+    def _candidate(self, candidate: dict[str, Any]) -> Iterable[StreamEvent]:
+        parts = (candidate.get("content") or {}).get("parts") or ()
+        reason = candidate.get("finishReason")
+        if len(parts) == 1 and not reason:
+            return self._part(parts[0])
+        events = [event for part in parts for event in self._part(part)]
+        return events + self._finish(reason, candidate) if reason and reason not in _SAYS_NOTHING else events
+
+    def _finish(self, reason: str, candidate: dict[str, Any]) -> list[StreamEvent]:
+        stop = _STOP.get(reason, "other")
+        self._ended, self.draft.stop_reason = True, stop
+        events = list(self._complete()) if stop == "end_turn" else []
+        if stop == "pause":
+            events.append(notice("the answer reached the limit of one request and is not finished"))
+        elif stop not in ("end_turn", "max_tokens"):
+            events.append(notice(str(candidate.get("finishMessage") or f"the answer was ended: {reason}")))
+        return events
+
+    # -- parts ------------------------------------------------------------------------------------------------
+    def _part(self, part: dict[str, Any]) -> Iterable[StreamEvent]:
+        signature = part.get("thoughtSignature")
+        if signature is not None and not isinstance(signature, str):
+            msg = "thoughtSignature is not text"
+            raise TypeError(msg)
+        if (call := part.get("functionCall")) is not None:
+            return self._function_call(call, signature)
+        if "text" in part or part.keys() <= {"thoughtSignature", "thought"}:
+            return self._text(part.get("text") or "", signature, thought=bool(part.get("thought")))
+        self.draft.add(self._other(part, signature))
+        return NO_EVENTS
+
+    def _text(self, text: Any, signature: str | None, *, thought: bool) -> Iterable[StreamEvent]:
+        """Add text or a thought summary; what is signed stays a part of its own, for so it must go back."""
+        if not isinstance(text, str):
+            msg = f"text expected, not {type(text).__name__}"
+            raise TypeError(msg)
+        draft = self.draft
+        if signature:
+            draft.close()
+        if thought:
+            if (text or signature) and not draft.is_open("thinking"):
+                draft.open("thinking", provider=DISPLAY)
+            events = draft.thinking(text)
+        else:
+            events = draft.text(text)
+        if signature:
+            draft.sign(signature, "thinking" if thought else "text")
+            draft.close()
+        return events
+
+    def _other(self, part: dict[str, Any], signature: str | None) -> Block:
+        """Return the block for a part that is neither text nor a call: an image, or what only this wire knows."""
+        provider, inline = self.draft.provider, part.get("inlineData")
+        if inline and inline.get("mimeType", "").startswith("image/") and isinstance(inline["data"], str):
+            kind, data = inline["mimeType"], inline["data"]
+            return Block(type="image", media_type=kind, data=data, signature=signature, provider=provider)
+        return Block(type="opaque", raw=part, signature=signature, provider=provider)
+
+    # -- calls ------------------------------------------------------------------------------------------------
+    def _function_call(self, call: dict[str, Any], signature: str | None) -> Iterable[StreamEvent]:
+        """Begin a call, or go on with the one whose arguments come in pieces."""
+        events: list[StreamEvent] = []
+        if name := call.get("name"):
+            events += self._complete()
+            events += self._begin(name, call.get("id"), signature)
+        if self._call is None:
+            return events
+        self._call.add(call)
+        if not call.get("willContinue"):
+            events += self._complete()
+        return events
+
+    def _begin(self, name: Any, id_: Any, signature: str | None) -> Iterable[StreamEvent]:
+        if not isinstance(name, str) or not isinstance(id_, str | None):
+            msg = "a call's name or id is not text"
+            raise TypeError(msg)
+        key = self.draft.calls
+        taken = any(block.id == id_ for block in self.draft.message().tool_calls)
+        sealed = {"signature": signature} if signature else {}
+        events = self.draft.tool(key, None if taken else id_ or None, name, **sealed)
+        self._call = _PartialCall(self.draft, key)
+        return events
+
+    def _complete(self) -> Iterable[StreamEvent]:
+        call, self._call = self._call, None
+        return call.complete() if call else NO_EVENTS
+
+
+class _PartialCall:
+    """A call whose arguments may come as values at JSON paths.
+
+    Until it is complete the draft has what came as text that is no JSON, so that a cut call is never run.
+    """
+
+    def __init__(self, draft: Draft, key: int) -> None:
+        self._draft = draft
+        self._key = key
+        self._args: dict[str, Any] = {}
+        self._growing: str | None = None
+        draft.tool_input(key, "{…")
+
+    def add(self, call: Mapping[str, Any]) -> None:
+        """Take in `args` or `partialArgs` of one part."""
+        if args := call.get("args"):
+            self._args = {**self._args, **args}
+            self._draft.tool_input(self._key, json.dumps(args))
+        for piece in call.get("partialArgs") or ():
+            self._put(piece["jsonPath"], piece)
+            self._draft.tool_input(self._key, json.dumps(piece))
+
+    def complete(self) -> Iterable[StreamEvent]:
+        """Set the arguments and return them as one delta."""
+        self._draft.set_tool_input(self._key, "")
+        return self._draft.tool_input(self._key, json.dumps(self._args))
+
+    def _put(self, path: str, piece: Mapping[str, Any]) -> None:
+        value = _value(piece)
+        *way, last = _steps(path)
+        place: Any = self._args
+        for step, following in zip(way, [*way[1:], last], strict=True):
+            place = _child(place, step, [] if isinstance(following, int) else {})
+        if path == self._growing and isinstance(value, str):
+            place[last] += value
+        else:
+            _child(place, last, None)
+            place[last] = value
+        self._growing = path if piece.get("willContinue") else None
+
+
+def _value(piece: Mapping[str, Any]) -> Any:
+    for key in ("stringValue", "numberValue", "boolValue"):
+        if key in piece:
+            return piece[key]
+    return None
+
+
+def _steps(path: str) -> list[str | int]:
+    """Return the keys and indices of a JSON path such as `$.recipe.steps[0]`.
+
+    Raises:
+        ValueError: It is another kind of path.
+    """
+    steps: list[str | int] = []
+    at = 1
+    while match := _STEP.match(path, at):
+        steps.append(int(match[2]) if match[2] else match[1] or re.sub(r"\\(.)", r"\1", match[3]))
+        at = match.end()
+    if not path.startswith("$") or at != len(path) or not steps:
+        msg = f"not a path to a value: {path!r}"
+        raise ValueError(msg)
+    return steps
+
+
+def _child(place: Any, step: str | int, new: Any) -> Any:
+    """Return what is at a key or index, put there if it is the next one missing."""
+    if isinstance(step, int):
+        if step == len(place):
+            place.append(new)
+        return place[step]
+    return place.setdefault(step, new)
+
+
+def usage(counts: Mapping[str, Any]) -> Usage:
+    """Read the token counts, which are cumulative: the last of a stream are the answer's.
+
+    Prompt and cached tokens overlap, tokens of server tools come on top, thoughts are counted beside the answer. A
+    count of zero is left out on the wire.
+
+    Args:
+        counts: The `usageMetadata` object.
+
+    Raises:
+        TypeError: A count is not a number.
+    """
+    cached = _count(counts, "cachedContentTokenCount")
+    prompt = _count(counts, "promptTokenCount") + _count(counts, "toolUsePromptTokenCount")
+    written = _count(counts, "candidatesTokenCount") + _count(counts, "thoughtsTokenCount")
+    return Usage(input=max(prompt - cached, 0), output=written, cache_read=cached)
+
+
+def _count(counts: Mapping[str, Any], key: str) -> int:
+    value = counts.get(key) or 0
+    if not isinstance(value, int):
+        msg = f"{key} is not a count"
+        raise TypeError(msg)
+    return value
+

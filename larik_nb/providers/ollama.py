@@ -1,0 +1,242 @@
+"""Ollama's own chat wire: `/api/chat`, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from larik_nb import errors
+from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._text_tools import TextTools
+from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, own, result_text, turns
+from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, function_tool, unknown
+from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
+
+if TYPE_CHECKING:
+    from larik_nb.catalog import Model
+    from larik_nb.frames import Framing
+
+NUM_CTX = 16_384
+"""Window asked for where neither the user nor the catalog knows better. The server's own default is 4,096 tokens on
+most machines, which a tool-using conversation outgrows at once; a changed value reloads the model, so it is fixed."""
+
+_LEVELS = {"minimal": "low", "xhigh": "max", "none": False}
+"""Efforts that this wire's `think` has no word for; low, medium, high and max it has."""
+
+_STOP: Mapping[str, StopReason] = {"stop": "end_turn", "length": "max_tokens"}
+
+
+class Ollama:
+    """The wire format, both ways.
+
+    Args:
+        provider: The route, stamped on messages.
+        num_ctx: Tokens of the window that the server is to load the model with; the model's own limit caps it.
+        abilities: What is known of a model, by id.
+    """
+
+    framing: Framing = "ndjson"
+
+    def __init__(
+        self,
+        *,
+        provider: str = "ollama",
+        num_ctx: int = NUM_CTX,
+        abilities: Callable[[str], Model | None] = unknown,
+    ) -> None:
+        self._provider = provider
+        self._num_ctx = num_ctx
+        self._abilities = abilities
+
+    def credential(self, key: str | None) -> Mapping[str, str]:
+        """Return the bearer header for the hosted service; a local server wants none."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def decoder(self, request: Request) -> OllamaDecoder:
+        """Return a fresh decoder for the answer."""
+        return OllamaDecoder(request, self._provider)
+
+    def encode(self, request: Request) -> Wire:
+        """Return the HTTP request that asks `request`.
+
+        A prompt that does not fit is to be an error: the server would otherwise drop its beginning silently.
+        """
+        model = self._abilities(request.model)
+        level = effort_level(request, model)
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": self._messages(request),
+            "stream": True,
+            "truncate": False,
+            "shift": False,
+            "options": self._options(request, model, level),
+        }
+        if level is not None:
+            body["think"] = _LEVELS.get(level, level)
+        if request.tools:
+            body["tools"] = [function_tool(tool) for tool in request.tools]
+        return Wire(path="/api/chat", body=body)
+
+    def _options(self, request: Request, model: Model | None, level: str | None) -> dict[str, Any]:
+        sampled = samples(model, level)
+        window = model.window if model else None
+        values = {
+            "num_ctx": min(self._num_ctx, window or self._num_ctx),
+            "num_predict": request.max_tokens,
+            "temperature": request.temperature if sampled else None,
+            "top_p": request.top_p if sampled else None,
+            "seed": request.seed,
+            "stop": list(request.stop) or None,
+        }
+        return {key: value for key, value in values.items() if value is not None}
+
+    def _messages(self, request: Request) -> list[dict[str, Any]]:
+        def keep(message: Message, block: Block) -> bool:
+            if block.type == "thinking":
+                return bool(block.text) and own(message, block, self._provider, request.model)
+            return bool(block.text) if block.type == "text" else block.type != "opaque"
+
+        out = [{"role": "system", "content": request.system}] if request.system else []
+        names: dict[str | None, str] = {}
+        for turn in turns(media_to_user(request.messages), keep):
+            names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
+            out += [_assistant(turn)] if turn.role == "assistant" else _user(turn, names)
+        return out
+
+
+def _assistant(turn: Turn) -> dict[str, Any]:
+    blocks = turn.blocks
+    message: dict[str, Any] = {"role": "assistant", "content": _joined(blocks, "text")}
+    if thought := _joined(blocks, "thinking"):
+        message["thinking"] = thought
+    calls = [block for block in blocks if block.type == "tool_use"]
+    if calls:
+        message["tool_calls"] = [_call(call, index) for index, call in enumerate(calls)]
+    return message
+
+
+def _call(call: Block, index: int) -> dict[str, Any]:
+    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call_input(call)}}
+
+
+def _joined(blocks: Iterable[Block], kind: str) -> str:
+    return "".join(block.text or "" for block in blocks if block.type == kind)
+
+
+def _user(turn: Turn, names: Mapping[str | None, str]) -> list[dict[str, Any]]:
+    """Return one tool message for each result, then what the user said with all images."""
+    results = [block for block in turn.blocks if block.type == "tool_result"]
+    shown = [item for result in results for item in result.images]
+    rest = [block for block in turn.blocks if block.type != "tool_result"]
+    out: list[dict[str, Any]] = [
+        {
+            "role": "tool",
+            "content": result_text(result),
+            "tool_name": names.get(result.id, ""),
+            "tool_call_id": result.id,
+        }
+        for result in results
+    ]
+    texts = [IMAGES_NOTE] if shown else []
+    texts += [_said(block) for block in [*shown, *rest] if block.type != "image"]
+    images = [block.data for block in [*shown, *rest] if block.type == "image"]
+    if texts or images:
+        out.append({"role": "user", "content": "\n\n".join(texts), **({"images": images} if images else {})})
+    return out
+
+
+def _said(block: Block) -> str:
+    return block.text or "" if block.type == "text" else as_text(block)
+
+
+class OllamaDecoder:
+    """Reads one answer."""
+
+    def __init__(self, request: Request, provider: str) -> None:
+        self.draft = Draft(request, provider)
+        self._texts = TextTools(self.draft)
+        self._ended = False
+
+    def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
+        """Take one line in and return the deltas it makes (`Decoder.event`)."""
+        return self._line(data, "ndjson")
+
+    def whole(self, data: Any) -> Iterable[StreamEvent]:
+        """Take an answer that was printed over several lines in (`Decoder.whole`)."""
+        if not isinstance(data, dict) or "message" not in data:
+            raise stream_error(data, "json_200")
+        return self._line(data, "json_200")
+
+    def finish(self) -> Message:
+        """Return the answer; one that calls tools stops for them, whatever the server's word (`Decoder.finish`)."""
+        if not self._ended:
+            raise ended_early("no line with done: true")
+        if self.draft.calls and self.draft.stop_reason in (None, "end_turn"):
+            self.draft.stop_reason = "tool_use"
+        return self.draft.message()
+
+    def _line(self, data: Any, where: errors.Where) -> Iterable[StreamEvent]:
+        try:
+            if data.get("error"):
+                raise stream_error(data, where)
+            return self._read(data)
+        except SHAPE_ERRORS as exc:
+            raise bad_shape(exc) from exc
+
+    def _read(self, data: dict[str, Any]) -> Iterable[StreamEvent]:
+        model, message = data.get("model"), data.get("message")
+        if model and isinstance(model, str):
+            self.draft.model = model
+        events = self._message(message) if message else NO_EVENTS
+        if data.get("done") is not True:
+            return events
+        self._ended = True
+        reason = data.get("done_reason")
+        self.draft.stop_reason = _STOP.get(reason, "other") if reason else None
+        self.draft.usage = usage(data)
+        return [*events, *self._texts.stop()]
+
+    def _message(self, message: dict[str, Any]) -> Iterable[StreamEvent]:
+        thought, content, calls = message.get("thinking"), message.get("content"), message.get("tool_calls")
+        if content and not thought and not calls:
+            return self._texts.text(_checked(content))
+        events: list[StreamEvent] = []
+        if thought:
+            events += [*self._texts.end(), *self.draft.thinking(_checked(thought))]
+        if content:
+            events += self._texts.text(_checked(content))
+        for call in calls or ():
+            events += [*self._texts.end(), *self._call(call)]
+        return events
+
+    def _call(self, call: dict[str, Any]) -> Iterable[StreamEvent]:
+        function, key = call["function"], ("call", self.draft.calls)
+        value, id_ = function.get("arguments"), call.get("id")
+        text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+        taken = {block.id for block in self.draft.message().tool_calls}
+        start = self.draft.tool(key, None if id_ in taken else id_ and _checked(id_), _checked(function["name"]))
+        return (*start, *self.draft.tool_input(key, text))
+
+
+def _checked(value: Any) -> str:
+    if not isinstance(value, str):
+        msg = f"text expected, not {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def usage(data: Mapping[str, Any]) -> Usage | None:
+    """Read the counters of the last line.
+
+    Args:
+        data: With `prompt_eval_count` and `eval_count`; servers leave a count out when they do not know it.
+
+    Returns:
+        The tokens, None where a count is missing.
+    """
+    counts = [data.get("prompt_eval_count"), data.get("eval_count")]
+    if not all(isinstance(count, int) and not isinstance(count, bool) for count in counts):
+        return None
+    return Usage(input=int(counts[0] or 0), output=int(counts[1] or 0))
