@@ -27,6 +27,7 @@ from larik_nb.types import (
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
+    from larik_nb.http import TransportName
 
 Abilities = Callable[[str], "Model | None"]
 """What is known of a model, by its id; adapters never look at the id itself."""
@@ -322,6 +323,7 @@ class WireProvider:
         headers: The credential and whatever the user configured.
         stall_timeout_s: Seconds without a byte after which the request fails.
         key_hint: Where its key comes from, named in authentication errors.
+        transport: "httpx2" or, with the extra `fast`, "aiohttp".
     """
 
     def __init__(  # each is one fact about the route
@@ -333,6 +335,7 @@ class WireProvider:
         headers: Mapping[str, str] | None = None,
         stall_timeout_s: float = 600.0,
         key_hint: str | None = None,
+        transport: TransportName = "httpx2",
     ) -> None:
         self.adapter = adapter
         self.name = name
@@ -340,6 +343,7 @@ class WireProvider:
         self._headers = dict(headers or {})
         self._stall_timeout_s = stall_timeout_s
         self._key_hint = key_hint
+        self._transport = transport
 
     def __repr__(self) -> str:
         return f"<WireProvider {self.name} {self.base_url}>"
@@ -357,8 +361,13 @@ class WireProvider:
         feed, take = frames.feed, decoder.event
         try:
             wire = self.adapter.encode(request)
-            url, headers = self.base_url + wire.path, {**self._headers, **wire.headers}
-            async with http.post(url, headers=headers, body=wire.body, stall_timeout_s=self._stall_timeout_s) as reply:
+            async with http.post(
+                self.base_url + wire.path,
+                headers={**self._headers, **wire.headers},
+                body=wire.body,
+                stall_timeout_s=self._stall_timeout_s,
+                transport=self._transport,
+            ) as reply:
                 async for chunk in reply:
                     for name, data in feed(chunk):
                         for event in take(name, data):
