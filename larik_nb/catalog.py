@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from larik_nb.types import Usage
@@ -166,18 +166,8 @@ def _distance(level: str, place: int) -> tuple[int, int]:
     return abs(here - place), -here
 
 
-OVERRIDABLE: Mapping[str, str] = {
-    "window": "a whole number of tokens",
-    "max_output": "a whole number of tokens",
-    "tools": "true or false",
-    "vision": "true or false",
-    "pdf": "true or false",
-    "thinking": "a list of words",
-    "efforts": "a list of effort levels",
-    "default_effort": "an effort level",
-    "sampling": "one of " + ", ".join(get_args(Sampling)),
-}
-"""What a row of the config key `models` may say, and what each value has to be."""
+OVERRIDABLE = ("window", "max_output", "tools", "vision", "pdf", "thinking", "efforts", "default_effort", "sampling")
+"""What a row of the config key `models` may say; `config` checks the values."""
 
 
 class Catalog:
