@@ -72,10 +72,7 @@ class Price:
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         tokens = (
-            usage.input * self.input
-            + usage.output * self.output
-            + usage.cache_read * read
-            + usage.cache_write * write
+            usage.input * self.input + usage.output * self.output + usage.cache_read * read + usage.cache_write * write
         )
         return tokens / _PER_MILLION + self.request
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from larik_nb.errors import ConfigError
+from larik_nb.types import Effort
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Catalog
@@ -178,14 +179,14 @@ def config_path(env: Mapping[str, str]) -> Path | None:
 def _config_folder(env: Mapping[str, str], platform: str) -> Path | None:
     home = env.get("USERPROFILE" if platform == "win32" else "HOME")
     if platform == "win32":
-        chosen, usual = env.get("APPDATA"), ("AppData", "Roaming")
+        chosen, usual = env.get("APPDATA"), "AppData/Roaming"
     elif platform == "darwin":
-        chosen, usual = None, ("Library", "Application Support")
+        chosen, usual = None, "Library/Application Support"
     else:
-        chosen, usual = env.get("XDG_CONFIG_HOME"), (".config",)
+        chosen, usual = env.get("XDG_CONFIG_HOME"), ".config"
     if chosen:
         return Path(chosen)
-    return Path(home, *usual) if home else None
+    return Path(home, usual) if home else None
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
@@ -404,7 +405,7 @@ _PROVIDER: Mapping[str, _Check] = {
     "quirks": _object,
 }
 _NETWORK: Mapping[str, _Check] = {
-    "stall_timeout_seconds": _number,
+    "stall_timeout_seconds": lambda value, place: _stall(_number(value, place)),
     "ca_file": _text,
     "transport": _one_of(*get_args(Transport)),
 }
@@ -440,8 +441,6 @@ def _providers(value: Any, place: _Place) -> Mapping[str, ProviderConfig]:
 
 def _network(value: Any, place: _Place) -> NetworkConfig:
     known, extra = _fields(value, place, _NETWORK)
-    if known.get("stall_timeout_seconds", 1) <= 0:
-        known["stall_timeout_seconds"] = STALL_TIMEOUT_S
     return NetworkConfig(extra=extra, **known)
 
 
@@ -495,6 +494,36 @@ _KEYS: Mapping[str, _Check] = {
 }
 
 
+_ARGUMENTS: Mapping[str, _Check] = {
+    "max_retries": lambda value, place: max(0, _whole(value, place)),
+    "stall_timeout_s": lambda value, place: _stall(_number(value, place)),
+    "effort": _one_of(*get_args(Effort)),
+    "temperature": _number,
+    "top_p": _number,
+    "max_tokens": _tokens,
+    "seed": _whole,
+    "headers": _each(_header),
+}
+
+
+def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of one model as the caller gave them, checked; those at None are left out.
+
+    Raises:
+        ConfigError: There is no such setting, or its value cannot be used.
+    """
+    known, extra = _fields(given, _Place("the arguments", "", []), _ARGUMENTS)
+    for name in extra:
+        close = _nearest(name, _ARGUMENTS)
+        remedy = f"Did you mean {close}?" if close else f"Known: {', '.join(_ARGUMENTS)}"
+        raise ConfigError("is no setting of a model", key=name, source="the arguments", remedy=remedy)
+    return known
+
+
+def _stall(seconds: float) -> float:
+    return seconds if seconds > 0 else STALL_TIMEOUT_S
+
+
 def _read(data: Any, source: str, env: Mapping[str, str]) -> Config:
     place = _Place(source, "", [])
     if not isinstance(data, Mapping):
@@ -504,6 +533,4 @@ def _read(data: Any, source: str, env: Mapping[str, str]) -> Config:
     origin = f"model in {source}" if "model" in known else ""
     if not origin and (named := env.get("LARIK_MODEL", "").strip()):
         known["model"], origin = named, "environment LARIK_MODEL"
-    return Config(
-        model_source=origin, extra=extra, source=source, notices=tuple(place.notices), env=env, **known
-    )
+    return Config(model_source=origin, extra=extra, source=source, notices=tuple(place.notices), env=env, **known)
