@@ -242,7 +242,7 @@ class _Place:
 def _kind(value: Any) -> str:
     kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "true or false"),
-        (str, "text" if value else "empty text"),
+        (str, "text" if str(value).strip() else "empty text"),
         ((int, float), "a number"),
         (Mapping, "an object"),
         ((list, tuple), "a list"),
@@ -274,8 +274,10 @@ def _flag(value: Any, place: _Place) -> bool:
 
 
 def _number(value: Any, place: _Place) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise place.wrong("a number", value)
+    if abs(value) > sys.maxsize or math.isnan(value):
+        raise place.error("must be a finite number")
     return value
 
 

@@ -38,8 +38,8 @@ class Quirks:
     Attributes:
         max_tokens: Name of the field that limits the answer.
         stream_options: Takes `stream_options.include_usage`.
-        effort: Where the effort goes: the field "reasoning_effort", the object "reasoning" {"effort"}, or nowhere.
-        seed: Name of the field for the seed; None: it takes none.
+        effort: Where the effort goes: the field "reasoning_effort" or the object "reasoning" {"effort"}.
+        seed: Name of the field for the seed.
         tool_ids: Alphabet of tool call ids it insists on: "alphanumeric-9" is nine letters and digits.
         reasoning_back: Field of an assistant message in which it wants its own reasoning back.
         tools: Takes function tools.
@@ -49,8 +49,8 @@ class Quirks:
 
     max_tokens: str = "max_tokens"
     stream_options: bool = True
-    effort: str | None = "reasoning_effort"
-    seed: str | None = "seed"
+    effort: str = "reasoning_effort"
+    seed: str = "seed"
     tool_ids: str | None = None
     reasoning_back: str | None = None
     tools: bool = True
@@ -61,9 +61,11 @@ class Quirks:
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "max_tokens": ("max_tokens", "max_completion_tokens"),
     "stream_options": (True, False),
-    "effort": ("reasoning_effort", "reasoning", None),
+    "effort": ("reasoning_effort", "reasoning"),
+    "seed": ("seed", "random_seed"),
     "tool_ids": ("alphanumeric-9", None),
     "tools": (True, False),
+    "reasoning_back": ("reasoning_content", "reasoning", None),
 }
 
 

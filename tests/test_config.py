@@ -1,0 +1,294 @@
+"""Settings: what is read from where, and what is said of what cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larik_nb import config as config_module
+from larik_nb.catalog import OVERRIDABLE
+from larik_nb.config import Config, check_arguments, config_path
+from larik_nb.errors import ConfigError
+
+SECRET = "sk-hush-0123456789"
+
+WHOLE: dict[str, Any] = {
+    "model": "corp/big",
+    "providers": {
+        "Corp": {
+            "type": "openai-compatible",
+            "base_url": "http://corp.example:8000/v1/",
+            "api_key": SECRET,
+            "api_key_env": "CORP_KEY",
+            "headers": {"x-team": SECRET},
+            "quirks": {"stream_options": False},
+            "model": "big",
+            "region": "north",
+        }
+    },
+    "provider_order": ["groq", "anthropic"],
+    "models": {"corp/big": {"window": 32000, "tools": False, "efforts": ["low", "high"]}},
+    "pricing": {
+        "corp/big": {"input": 1, "output": 2.5},
+        "x": [{"input": 1, "output": 1}, {"input": 2, "output": 2, "above": 9}],
+    },
+    "network": {"stall_timeout_seconds": 5, "ca_file": "/ca.pem", "transport": "aiohttp"},
+    "max_retries": 1,
+    "local": {"model": "small", "model_path": "/m.gguf"},
+    "theme": {"dark": True},
+}
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# -- where settings come from -----------------------------------------------------------------------------------------
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "config.json", json.dumps(WHOLE))
+    got = Config.load(path, env={})
+    corp = got.providers["corp"]
+    assert (got.model, got.provider_order, got.max_retries) == ("corp/big", ("groq", "anthropic"), 1)
+    assert (corp.type, corp.base_url, corp.model) == ("openai-compatible", "http://corp.example:8000/v1", "big")
+    assert (corp.api_key, corp.api_key_env, corp.headers) == (SECRET, "CORP_KEY", {"x-team": SECRET})
+    assert corp.quirks == {"stream_options": False}
+    assert (got.network.stall_timeout_seconds, got.network.ca_file, got.network.transport) == (5, "/ca.pem", "aiohttp")
+    assert (got.local.model, got.local.model_path) == ("small", "/m.gguf")
+    assert got.catalog.window("corp", "big") == 32000
+    assert (got.source, got.model_source) == (str(path), f"model in {path}")
+
+
+def test_keys_of_a_later_version_are_kept() -> None:
+    got = Config.load(WHOLE, env={})
+    assert got.extra == {"theme": {"dark": True}}
+    assert got.providers["corp"].extra == {"region": "north"}
+    assert got.notices == ()
+
+
+def test_a_slip_of_the_pen_is_noted() -> None:
+    got = Config.load({"modle": "x", "network": {"ca_flie": "x"}}, env={})
+    assert got.extra == {"modle": "x"}
+    assert sorted(got.notices) == [
+        'modle in the settings given is not a setting; did you mean "model"?',
+        'network.ca_flie in the settings given is not a setting; did you mean "ca_file"?',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "env", "folder"),
+    [
+        ("linux", {"HOME": "/h"}, "/h/.config"),
+        ("linux", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x"),
+        ("darwin", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/h/Library/Application Support"),
+        ("win32", {"USERPROFILE": "/u"}, "/u/AppData/Roaming"),
+        ("win32", {"USERPROFILE": "/u", "APPDATA": "/a"}, "/a"),
+        ("linux", {}, None),
+    ],
+)
+def test_each_platform_has_its_folder(platform: str, env: dict[str, str], folder: str | None) -> None:
+    got = config_module._config_folder(env, platform)
+    assert got == (Path(folder) if folder else None)
+
+
+def test_the_users_own_file_need_not_be_there(home: Path) -> None:
+    assert Config.load(env={"HOME": str(home)}).model is None
+    path = config_path({"HOME": str(home)})
+    assert path is not None
+    path.parent.mkdir(parents=True)
+    write(path, '\ufeff{"model": "a/b"}')
+    assert Config.load(env={"HOME": str(home)}).model == "a/b"
+
+
+def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
+    missing = tmp_path / "no.json"
+    for load in (lambda: Config.load(missing, env={}), lambda: Config.load(env={"LARIK_CONFIG": str(missing)})):
+        with pytest.raises(ConfigError, match=r"no\.json: cannot read the settings file: No such file"):
+            load()
+
+
+def test_the_environment_names_a_model_only_where_the_file_does_not() -> None:
+    env = {"LARIK_MODEL": " c/d "}
+    assert (Config.load({}, env=env).model, Config.load({}, env=env).model_source) == ("c/d", "environment LARIK_MODEL")
+    assert Config.load({"model": "a/b"}, env=env).model == "a/b"
+
+
+def test_the_process_environment_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", " value ")
+    got = Config.load({})
+    monkeypatch.setenv("SOME_KEY", "other")
+    assert got.env_value("SOME_KEY") == "value"
+    assert got.env_value("EMPTY") is None
+
+
+def test_a_snapshot_loads_as_itself() -> None:
+    got = Config.load({}, env={})
+    assert Config.load(got) is got
+
+
+def test_nothing_in_a_snapshot_can_be_changed() -> None:
+    got = Config.load(WHOLE, env={"A": "b"})
+    for mapping in (got.providers, got.models, got.models["corp/big"], got.pricing, got.extra, got.env):
+        with pytest.raises(TypeError):
+            mapping["x"] = "y"  # type: ignore[index]
+
+
+def test_limits_below_their_least_mean_the_usual() -> None:
+    got = Config.load({"max_retries": -4, "network": {"stall_timeout_seconds": 0}}, env={})
+    assert (got.max_retries, got.network.stall_timeout_seconds) == (0, 600)
+
+
+# -- what cannot be used ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"model": "a/b",}', "not valid JSON at line 1, column 17"),
+        ("", "not valid JSON at line 1, column 1"),
+        (b'{"model": "\xff"}', "not readable as JSON text"),
+        ("[" * 100_000, "not readable as JSON text"),
+        ("[1]", "the settings must be a JSON object, not a list"),
+        ("null", "the settings must be a JSON object, not null"),
+    ],
+)
+def test_a_broken_file_is_named_and_left_alone(tmp_path: Path, text: str | bytes, reason: str) -> None:
+    path = write(tmp_path / "config.json", text)
+    before = path.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        Config.load(path, env={})
+    assert str(caught.value).startswith(f"{path}: {reason}")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": 5}, "model in the settings given: must be text, not a number"),
+        ({"model": " "}, "model in the settings given: must be text, not empty text"),
+        ({"max_retries": True}, "max_retries in the settings given: must be a whole number, not true or false"),
+        ({"max_retries": 1.5}, "max_retries in the settings given: must be a whole number, not a number"),
+        (
+            {"network": {"stall_timeout_seconds": 10**400}},
+            "network.stall_timeout_seconds in the settings given: must be a finite number",
+        ),
+        ({"provider_order": "groq"}, "provider_order in the settings given: must be a list, not text"),
+        ({"provider_order": ["a", None]}, "provider_order.1 in the settings given: must be text, not null"),
+        ({"network": []}, "network in the settings given: must be an object, not a list"),
+        (
+            {"network": {"transport": "aiohtp"}},
+            "network.transport in the settings given: must be one of httpx2, aiohttp. Did you mean aiohttp?",
+        ),
+        (
+            {"network": {"stall_timeout_seconds": float("nan")}},
+            "network.stall_timeout_seconds in the settings given: must be a finite number",
+        ),
+        (
+            {"providers": {"x": {"base_url": "x.example"}}},
+            "providers.x.base_url in the settings given: is not an http:// or https:// address. Write it like https://host/v1",
+        ),
+        (
+            {"providers": {"x": {"base_url": "https://me:pw@x.example"}}},
+            "providers.x.base_url in the settings given: holds a user name or password. Use api_key or headers",
+        ),
+        ({"providers": {"a b": {}}}, "providers.a b in the settings given: a provider's name has no spaces and no /"),
+        (
+            {"providers": {"x": {}, "X": {}}},
+            "providers.X in the settings given: is there twice; capitals make no difference in a provider's name",
+        ),
+        (
+            {"providers": {"x": {"headers": {"a": "b\nc"}}}},
+            "providers.x.headers.a in the settings given: holds characters that no HTTP header can carry",
+        ),
+        ({"models": {"a/b": {"window": 0}}}, "models.a/b.window in the settings given: must be more than 0"),
+        (
+            {"models": {"a/b": {"efforts": ["hgih"]}}},
+            "models.a/b.efforts in the settings given: must be one of none, minimal, low, medium, high, xhigh, max. Did you mean high?",
+        ),
+        (
+            {"pricing": {"a/b": {"input": 1}}},
+            "pricing.a/b in the settings given: lacks output. Prices are USD per million tokens",
+        ),
+        (
+            {"pricing": {"a/b": [{"input": 1, "output": -1}]}},
+            "pricing.a/b.0.output in the settings given: must not be less than 0",
+        ),
+        (
+            {"pricing": {"a/b": {"input": 1, "output": 1, "from": "soon"}}},
+            'pricing.a/b.from in the settings given: must be a day such as "2027-01-01"',
+        ),
+        (
+            {"pricing": {"a/b": {"input": 1, "output": 1, "hours": [[4, 1]]}}},
+            "pricing.a/b.hours in the settings given: must hold pairs of hours such as [1, 4]",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_by_key_and_place(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.load(settings, env={})
+    assert str(caught.value) == message
+
+
+def test_each_ability_a_user_may_set_is_checked() -> None:
+    """The catalog takes over exactly the keys that are checked here."""
+    for key in OVERRIDABLE:
+        with pytest.raises(ConfigError, match=f"models.m.{key} "):
+            Config.load({"models": {"m": {key: object()}}}, env={})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"efort": "low"}, "efort in the arguments: is no setting of a model. Did you mean effort?"),
+        ({"max_tokens": 0}, "max_tokens in the arguments: must be more than 0"),
+        ({"temperature": "hot"}, "temperature in the arguments: must be a number, not text"),
+        ({"stall_timeout_s": "5"}, "stall_timeout_s in the arguments: must be a number, not text"),
+    ],
+)
+def test_a_wrong_argument_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_arguments(given)
+    assert str(caught.value) == message
+
+
+def test_arguments_left_at_none_are_not_set() -> None:
+    assert check_arguments({"effort": None, "seed": 3, "max_retries": -1}) == {"seed": 3, "max_retries": 0}
+
+
+# -- secrets ------------------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just(SECRET),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(sorted(WHOLE))
+
+
+@given(st.dictionaries(KEYS, JSON, max_size=4) | JSON)
+def test_settings_of_any_shape_load_or_are_refused(data: Any) -> None:
+    """Nothing but ConfigError comes out, and it shows no value."""
+    shown = _shown(data if isinstance(data, dict) else {"providers": data})
+    assert SECRET not in shown
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    try:
+        return Config.load(settings, env={}).source
+    except ConfigError as exc:
+        return f"{exc}{exc!r}"
+
+
+@given(st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=12, max_size=40))
+def test_no_text_form_of_the_settings_shows_a_secret(letters: str) -> None:
+    secret = f"hush{letters}"
+    provider = {"type": "x", "api_key": secret, "headers": {"authorization": secret}, "token": secret}
+    got = Config.load({"providers": {"corp": provider}, "extra": secret}, env={"CORP_KEY": secret})
+    assert secret not in f"{got}{got!r}{got.providers}{got.providers['corp']!r}{got.network}{got.local}"
