@@ -190,6 +190,7 @@ class Catalog:
         self.models = tuple(models)
         self.free = frozenset(free)
         self.date = released
+        self._given = tuple(dict.fromkeys([*(own or ()), *(pricing or ())]))
         self._own = {key.lower(): _own_fields(row) for key, row in (own or {}).items()}
         self._pricing = {key.lower(): _rows(value) for key, value in (pricing or {}).items()}
         self._exact = {(model.provider, model.id.lower()): model for model in self.models}
@@ -219,9 +220,11 @@ class Catalog:
         return found
 
     def sellers(self, model: str) -> tuple[Model, ...]:
-        """Return the entries whose id is `model` itself, dated or not, in the file's order."""
+        """Return the entries whose id is `model` itself, dated or not: the user's own first, then in the file's order."""
         names = set(_names(model))
-        return tuple(entry for entry in self.models if entry.id.lower() in names)
+        rows = (key.partition("/") for key in self._given)
+        own = [Model(provider=head.lower(), id=rest) for head, _, rest in rows if rest.lower() in names]
+        return (*own, *(entry for entry in self.models if entry.id.lower() in names))
 
     def window(self, provider: str, model: str) -> int:
         """Return the tokens a prompt may have; an assumed size when that is unknown."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from larik_nb.config import Config, Transport, check_arguments
 from larik_nb.errors import ConfigError
-from larik_nb.providers import credentials
-from larik_nb.providers._presets import WIRES, Quirks, Route
+from larik_nb.providers._build import build
+from larik_nb.providers._presets import Quirks, Route
 from larik_nb.providers._resolve import Resolved, resolve
 from larik_nb.types import Effort, Request, StreamEvent
 
@@ -93,21 +93,6 @@ def connect(
     except ConfigError as exc:
         return UnavailableProvider(resolved.provider, exc)
     return _Defaults(provider, resolved, chosen)
-
-
-def build(resolved: Resolved, config: Config, *, api_key: str | None = None, settings: Settings) -> Provider:
-    """Return the wire's own provider for one model.
-
-    Raises:
-        ConfigError: There is no key, or the wire's `build` refuses.
-    """
-    from importlib import import_module
-
-    credential = credentials.find(resolved.route, config, api_key=api_key)
-    if credential.key is None and not resolved.route.key_optional:
-        raise credentials.missing(resolved.route)
-    module = import_module(WIRES[resolved.wire])
-    return cast("Provider", module.build(resolved, credential, settings))
 
 
 class UnavailableProvider:

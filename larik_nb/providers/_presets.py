@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.config import check_base_url
@@ -14,19 +13,6 @@ from larik_nb.errors import ConfigError
 
 if TYPE_CHECKING:
     from larik_nb.config import Config, ProviderConfig
-
-WIRES: Mapping[str, str] = MappingProxyType(
-    {
-        "anthropic": "larik_nb.providers.anthropic",
-        "openai": "larik_nb.providers.openai",
-        "gemini": "larik_nb.providers.gemini",
-        "ollama": "larik_nb.providers.ollama",
-        "openai-compatible": "larik_nb.providers.openai_compatible",
-        "local": "larik_nb.providers.local",
-        "scripted": "larik_nb.providers.scripted",
-    }
-)
-"""Wire format → the module whose `build(resolved, credential, settings)` makes its provider, imported on use."""
 
 _LOOPBACK = "127.0.0.1"
 
@@ -75,13 +61,14 @@ class Route:
 
     Attributes:
         name: The provider's name.
-        wire: The format it speaks, a key of `WIRES`.
+        wire: The format it speaks, a key of the tables in `_build`.
         base_url: Its address; None where it has none (in-process) or none was given.
         own_address: The address is the user's, not the preset's.
         keys: Environment variables that hold its key.
         key_optional: It answers without a key.
         default_model: What its name alone means.
         open: It serves models of any name.
+        in_process: It answers without a request over the network.
         quirks: Its deviations from the format.
         settings: What the user said of it.
         prices: Its id in the price library, None when that has none.
@@ -95,6 +82,7 @@ class Route:
     key_optional: bool = False
     default_model: str | None = None
     open: bool = False
+    in_process: bool = False
     quirks: Quirks = Quirks()
     settings: ProviderConfig | None = None
     prices: str | None = None
@@ -177,6 +165,7 @@ def _preset(name: str, settings: ProviderConfig | None, config: Config) -> Route
         key_optional=row.get("key_optional", False),
         default_model=row.get("default_model"),
         open=row.get("open", False),
+        in_process=row.get("in_process", False),
         quirks=Quirks(**row.get("quirks", {})),
         prices=row.get("prices"),
     )
@@ -187,11 +176,15 @@ def _unknown_type(name: str, kind: str, settings: ProviderConfig | None, config:
 
     key = f"providers.{name}.type"
     if settings is None or settings.type is None:
-        remedy = f"Say which format it speaks: {', '.join(WIRES)}"
+        remedy = f"Say which format it speaks: {', '.join(_formats())}"
         return ConfigError("is missing", key=key, source=config.source, remedy=remedy)
     close = get_close_matches(kind, presets().providers, n=1)
-    remedy = f"Did you mean {close[0]}?" if close else f"One of: {', '.join(WIRES)}"
+    remedy = f"Did you mean {close[0]}?" if close else f"One of: {', '.join(_formats())}"
     return ConfigError("is no format or provider known here", key=key, source=config.source, remedy=remedy)
+
+
+def _formats() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["wire"] for row in presets().providers.values() if "base_url" in row))
 
 
 def _over(preset: Route, settings: ProviderConfig | None, config: Config) -> Route:

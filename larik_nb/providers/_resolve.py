@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_SHOWN = 60
 LONGEST_SPEC = 300
+LOCAL = "local"
 SEE_MODELS = "See %model"
 THREE_WAYS = (
     "No model is set up. One of these three is enough: "
@@ -136,7 +137,7 @@ def _spelled(model: str, here: Route, config: Config) -> str:
 
 
 def _default(here: Route, config: Config) -> str:
-    model = here.default_model or (_local_model(config) if here.wire == "local" else None)
+    model = here.default_model or (_local_model(config) if here.name == LOCAL else None)
     if model is None:
         raise ConfigError(f"{here.name} has no default model", remedy=f"Name one: {here.name}/MODEL")
     return model
@@ -197,20 +198,17 @@ def _elsewhere(spec: str, config: Config) -> Resolved:
 
 
 def _moved(here: Route, base_url: str | None) -> Route:
-    if base_url is not None:
+    if base_url is not None and not here.in_process:
         return replace(here, base_url=base_url, own_address=True, key_optional=True)
-    if here.base_url is None and here.wire not in _IN_PROCESS:
+    if here.base_url is None and not here.in_process:
         key = f"providers.{here.name}.base_url"
         raise ConfigError(f"{here.name} needs an address", key=key, remedy="Set it there, or pass base_url")
     return here
 
 
-_IN_PROCESS = ("local", "scripted")
-
-
 def _fail(spec: str, config: Config) -> Resolved:
     close = list(dict.fromkeys([*_near_providers(spec, config), *config.catalog.nearest(spec)]))[:3]
-    hint = f"Closest: {', '.join(close)}. " if close else ""
+    hint = f"Closest: {', '.join(close)}. " if close else "Write it as provider/model. "
     shown = spec if len(spec) <= LONGEST_SHOWN else spec[:LONGEST_SHOWN] + "…"
     raise ConfigError(f'unknown model "{shown}"', remedy=hint + SEE_MODELS)
 
@@ -219,7 +217,7 @@ def _near_providers(spec: str, config: Config) -> Iterator[str]:
     from difflib import get_close_matches
 
     head, slash, rest = spec.partition("/")
-    for name in get_close_matches(head.lower(), names(config), n=2, cutoff=0.75):
+    for name in get_close_matches(head.lower(), names(config), n=2, cutoff=0.65):
         yield f"{name}{slash}{rest}"
 
 
@@ -233,9 +231,17 @@ def _keyed(config: Config) -> Iterator[Route]:
     """
     chosen = config.provider_order or ()
     for name in dict.fromkeys([*(chosen or presets().order), *names(config)]):
-        here = route(name, config) if name not in presets().retired else None
-        if here is not None and (_has_key(here, config) or (here.key_optional and name in chosen)):
+        here = route(name, config)
+        if here is None:
+            raise _unknown_in_order(name, config)
+        if _has_key(here, config) or (here.key_optional and name in chosen):
             yield here
+
+
+def _unknown_in_order(name: str, config: Config) -> ConfigError:
+    close = next(_near_providers(name, config), None)
+    remedy = f"Did you mean {close}?" if close else ""
+    return ConfigError(f"no provider is called {name}", key="provider_order", source=config.source, remedy=remedy)
 
 
 def _has_key(here: Route, config: Config) -> bool:
@@ -253,7 +259,7 @@ def _by_key(here: Route, model: str, config: Config) -> Resolved:
 def _embedded(config: Config) -> Resolved | None:
     from importlib.util import find_spec
 
-    here = route("local", config)
+    here = route(LOCAL, config)
     if here is None or find_spec("xllamacpp") is None or not _local_is_here(config):
         return None
     return Resolved(model=_local_model(config), route=here, source="the model on this machine")

@@ -58,6 +58,13 @@ def _checked(key: str, source: str) -> Credential:
     return Credential(key=key, source=source)
 
 
+def hint(route: Route, credential: Credential) -> str | None:
+    """Return what to look at when the key is refused: where it was found, or the variable it belongs into."""
+    if credential.key:
+        return credential.source.removeprefix("environment ")
+    return next(iter(_variables(route)), None)
+
+
 def missing(route: Route) -> ConfigError:
     """Return the error for a provider whose key was found nowhere, with what would do."""
     variables = " or ".join(_variables(route))

@@ -1,0 +1,103 @@
+"""From a resolved model to its provider: a table wire format → adapter, each imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from larik_nb.errors import ConfigError
+from larik_nb.providers import credentials
+
+if TYPE_CHECKING:
+    from larik_nb.catalog import Model
+    from larik_nb.config import Config
+    from larik_nb.providers import Provider, Settings
+    from larik_nb.providers._resolve import Resolved
+    from larik_nb.providers._wire import Adapter
+
+    Abilities = Callable[[str], Model | None]
+
+
+def build(resolved: Resolved, config: Config, *, api_key: str | None, settings: Settings) -> Provider:
+    """Return the provider for one model.
+
+    Raises:
+        ConfigError: There is no key for it, or no such script.
+    """
+    if resolved.wire in _IN_PROCESS:
+        return _IN_PROCESS[resolved.wire](resolved)
+    return _wired(resolved, config, api_key, settings)
+
+
+def _wired(resolved: Resolved, config: Config, api_key: str | None, settings: Settings) -> Provider:
+    from larik_nb.providers._wire import WireProvider
+
+    credential = credentials.find(resolved.route, config, api_key=api_key)
+    if credential.key is None and not resolved.route.key_optional:
+        raise credentials.missing(resolved.route)
+    adapter = _ADAPTERS[resolved.wire](resolved, partial(config.catalog.find, resolved.provider))
+    return WireProvider(
+        adapter,
+        name=resolved.provider,
+        base_url=resolved.base_url or "",
+        headers={**adapter.credential(credential.key), **resolved.headers, **settings.headers},
+        stall_timeout_s=settings.stall_timeout_s,
+        key_hint=credentials.hint(resolved.route, credential),
+        transport=settings.transport,
+    )
+
+
+def _anthropic(resolved: Resolved, abilities: Abilities) -> Adapter:
+    from larik_nb.providers.anthropic import Anthropic
+
+    return Anthropic(provider=resolved.provider, abilities=abilities)
+
+
+def _openai(resolved: Resolved, abilities: Abilities) -> Adapter:
+    from larik_nb.providers.openai import OpenAI
+
+    return OpenAI(provider=resolved.provider, abilities=abilities)
+
+
+def _gemini(resolved: Resolved, abilities: Abilities) -> Adapter:
+    from larik_nb.providers.gemini import Gemini
+
+    return Gemini(provider=resolved.provider, abilities=abilities)
+
+
+def _ollama(resolved: Resolved, abilities: Abilities) -> Adapter:
+    from larik_nb.providers.ollama import Ollama
+
+    return Ollama(provider=resolved.provider, abilities=abilities)
+
+
+def _compatible(resolved: Resolved, abilities: Abilities) -> Adapter:
+    from larik_nb.providers.openai_compatible import OpenAICompatible
+
+    return OpenAICompatible(provider=resolved.provider, quirks=resolved.quirks, abilities=abilities)
+
+
+def _local(resolved: Resolved) -> Provider:
+    from larik_nb.providers.local import LocalProvider
+
+    return LocalProvider()
+
+
+def _scripted(resolved: Resolved) -> Provider:
+    from larik_nb.providers import scripted
+
+    if resolved.model != "demo":
+        raise ConfigError(f"there is no {resolved.spec}", remedy="Use scripted/demo, or ScriptedProvider for your own")
+    return scripted.demo()
+
+
+_ADAPTERS: Mapping[str, Callable[[Resolved, Abilities], Adapter]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+    "gemini": _gemini,
+    "ollama": _ollama,
+    "openai-compatible": _compatible,
+}
+_IN_PROCESS: Mapping[str, Callable[[Resolved], Provider]] = {"local": _local, "scripted": _scripted}
+WIRES = (*_ADAPTERS, *_IN_PROCESS)
