@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 OWN_WINDOW_TOKENS = 8192
 """What a file of the user's own is taken to hold: every chat model of these years was trained for that and more."""
@@ -93,7 +91,7 @@ class Model:
 @cache
 def models() -> tuple[Model, ...]:
     """Return the table, best model first."""
-    text = resources.files(__package__).joinpath("models.json").read_text("utf-8")
+    text = Path(__file__).with_name("models.json").read_text("utf-8")
     return tuple(_model(row) for row in json.loads(text)["models"])
 
 
@@ -108,6 +106,8 @@ def find(name: str, known: Sequence[Model] | None = None) -> Model:
     for model in known:
         if wanted in (model.name.casefold(), model.title.casefold()):
             return model
+    from difflib import get_close_matches
+
     names = [model.name for model in known]
     near = get_close_matches(wanted, names, n=1, cutoff=0.4)
     hint = f"did you mean local/{near[0]}? " if near else ""
