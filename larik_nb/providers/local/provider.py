@@ -113,10 +113,11 @@ def _stamp(event: StreamEvent, model: Model, request: Request) -> StreamEvent:
 
 def _chat(served: server.Endpoint) -> Provider:
     """Return the provider that speaks the server's format."""
+    from larik_nb.providers._presets import Quirks
     from larik_nb.providers._wire import WireProvider
-    from larik_nb.providers.openai_compatible import OpenAICompatibleAdapter
+    from larik_nb.providers.openai_compatible import OpenAICompatible
 
-    adapter = OpenAICompatibleAdapter(name=LocalProvider.name, quirks={"tools": False})
+    adapter = OpenAICompatible(provider=LocalProvider.name, quirks=Quirks(tools=False))
     return WireProvider(
         adapter, name=LocalProvider.name, base_url=served.base_url, headers=adapter.credential(served.api_key)
     )

@@ -76,8 +76,6 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     """The package loads with the standard library alone."""
-    script = (
-        "import sys, larik_nb.providers.local.provider, larik_nb.providers.local.commands; print([m for m in ('xllamacpp', 'httpx2', 'anyio') if m in sys.modules])"
-    )
+    script = "import sys, larik_nb.providers.local.provider, larik_nb.providers.local.commands; print([m for m in ('xllamacpp', 'httpx2', 'anyio') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
