@@ -118,6 +118,6 @@ def _chat(served: server.Endpoint) -> Provider:
     from larik_nb.providers.openai_compatible import OpenAICompatible
 
     adapter = OpenAICompatible(provider=LocalProvider.name, quirks=Quirks(tools=False))
-    return WireProvider(
-        adapter, name=LocalProvider.name, base_url=served.base_url, headers=adapter.credential(served.api_key)
-    )
+    # The server promises to keep a connection after a stream and closes it: one in seven next requests met that.
+    headers = {**adapter.credential(served.api_key), "Connection": "close"}
+    return WireProvider(adapter, name=LocalProvider.name, base_url=served.base_url, headers=headers)

@@ -89,6 +89,17 @@ def test_an_answer_left_early_does_not_stop_the_next(fetched: table.Model) -> No
     assert asyncio.run(run())[-1].type == "done"
 
 
+def test_question_after_question_is_answered(fetched: table.Model) -> None:
+    """The server drops each connection after a stream; no next question may run into that."""
+    request = Request(model=fetched.name, messages=[user("Hi")], max_tokens=1)
+
+    async def run() -> list[str]:
+        provider = LocalProvider()
+        return [event.type for _ in range(40) async for event in provider.stream(request) if event.type == "done"]
+
+    assert asyncio.run(run()) == ["done"] * 40
+
+
 def test_no_name_takes_the_best_that_is_here(fetched: table.Model) -> None:
     """`local` alone answers with what is on the disk."""
     events = _ask(LocalProvider(), Request(model="", messages=[user("Hi")], max_tokens=2))
