@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from larik_nb.providers._replay import MEDIA, Piece
 from larik_nb.types import Block, Message, Role, tool_result
 
 INTERRUPTED = "The call was interrupted; it has no result."
@@ -15,11 +16,7 @@ INTERRUPTED = "The call was interrupted; it has no result."
 IMAGES_NOTE = "The images and documents that the tools above returned:"
 """Introduces them in a user message, for wires whose tool messages hold text only."""
 
-MEDIA = ("image", "document")
 _TEXTUAL = ("json", "xml", "yaml", "javascript")
-
-Part = tuple[Message, Block]
-"""A block with the message it came in, which says whose it is."""
 
 
 @dataclass(slots=True)
@@ -27,17 +24,12 @@ class Turn:
     """What one side said until the other did."""
 
     role: Role
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Piece] = field(default_factory=list)
 
     @property
     def blocks(self) -> list[Block]:
         """The blocks without their messages."""
         return [block for _, block in self.parts]
-
-
-def own(message: Message, block: Block, provider: str, model: str) -> bool:
-    """Return whether `model` at `provider` made the block, and so may get it back sealed."""
-    return block.provider == provider and model in (message.model, message.requested_model)
 
 
 def turns(messages: Sequence[Message], keep: Callable[[Message, Block], bool]) -> list[Turn]:
@@ -65,7 +57,7 @@ def turns(messages: Sequence[Message], keep: Callable[[Message, Block], bool]) -
     return answered
 
 
-def _merge(parts: Iterable[Part]) -> list[Turn]:
+def _merge(parts: Iterable[Piece]) -> list[Turn]:
     out: list[Turn] = []
     for message, block in parts:
         _add(out, Turn(message.role, [(message, block)]))
@@ -83,9 +75,9 @@ def _calls(turn: Turn) -> list[Block]:
     return [block for block in turn.blocks if block.type == "tool_use"] if turn.role == "assistant" else []
 
 
-def _answers(calls: list[Block], turn: Turn) -> list[Part]:
+def _answers(calls: list[Block], turn: Turn) -> list[Piece]:
     """Return the turn's parts with one result for each call first."""
-    results: dict[str | None, list[Part]] = {}
+    results: dict[str | None, list[Piece]] = {}
     for part in turn.parts:
         if part[1].type == "tool_result":
             results.setdefault(part[1].id, []).append(part)
@@ -93,7 +85,7 @@ def _answers(calls: list[Block], turn: Turn) -> list[Part]:
     return first + [part for part in turn.parts if part[1].type != "tool_result"]
 
 
-def _interrupted(call: Block) -> Part:
+def _interrupted(call: Block) -> Piece:
     result = tool_result(call.id or "", INTERRUPTED, is_error=True)
     return Message(role="user", blocks=(result,)), result
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._turns import Part, Turn, call_input, own, turns
-from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
-from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, unknown, unreadable
+from larik_nb.providers._fields import string
+from larik_nb.providers._replay import Piece, own
+from larik_nb.providers._turns import Turn, call_input, turns
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, unreadable
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Gemini:
 
     framing: Framing = "sse"
 
-    def __init__(self, *, provider: str = "gemini", abilities: Callable[[str], Model | None] = unknown) -> None:
+    def __init__(self, *, provider: str = "gemini", abilities: Abilities = unknown) -> None:
         self._provider = provider
         self._abilities = abilities
 
@@ -159,7 +161,7 @@ class _Encoder:
             parts += [_inline(item) for result in results for item in result.images]
         return parts + [self._part(part) for part in turn.parts if part[1].type != "tool_result"]
 
-    def _part(self, part: Part) -> dict[str, Any]:
+    def _part(self, part: Piece) -> dict[str, Any]:
         message, block = part
         if block.type == "opaque":
             return dict(block.raw)
@@ -277,22 +279,16 @@ class GeminiDecoder:
 
     # -- parts ------------------------------------------------------------------------------------------------
     def _part(self, part: dict[str, Any]) -> Iterable[StreamEvent]:
-        signature = part.get("thoughtSignature")
-        if signature is not None and not isinstance(signature, str):
-            msg = "thoughtSignature is not text"
-            raise TypeError(msg)
+        signature = string(part.get("thoughtSignature"))
         if (call := part.get("functionCall")) is not None:
             return self._function_call(call, signature)
         if "text" in part or part.keys() <= {"thoughtSignature", "thought"}:
-            return self._text(part.get("text") or "", signature, thought=bool(part.get("thought")))
+            return self._text(string(part.get("text")), signature, thought=bool(part.get("thought")))
         self.draft.add(self._other(part, signature))
         return NO_EVENTS
 
-    def _text(self, text: Any, signature: str | None, *, thought: bool) -> Iterable[StreamEvent]:
+    def _text(self, text: str, signature: str, *, thought: bool) -> Iterable[StreamEvent]:
         """Add text or a thought summary; what is signed stays a part of its own, for so it must go back."""
-        if not isinstance(text, str):
-            msg = f"text expected, not {type(text).__name__}"
-            raise TypeError(msg)
         draft = self.draft
         if signature:
             draft.close()
@@ -307,16 +303,16 @@ class GeminiDecoder:
             draft.close()
         return events
 
-    def _other(self, part: dict[str, Any], signature: str | None) -> Block:
+    def _other(self, part: dict[str, Any], signature: str) -> Block:
         """Return the block for a part that is neither text nor a call: an image, or what only this wire knows."""
         provider, inline = self.draft.provider, part.get("inlineData")
         if inline and inline.get("mimeType", "").startswith("image/") and isinstance(inline["data"], str):
             kind, data = inline["mimeType"], inline["data"]
-            return Block(type="image", media_type=kind, data=data, signature=signature, provider=provider)
-        return Block(type="opaque", raw=part, signature=signature, provider=provider)
+            return Block(type="image", media_type=kind, data=data, signature=signature or None, provider=provider)
+        return Block(type="opaque", raw=part, signature=signature or None, provider=provider)
 
     # -- calls ------------------------------------------------------------------------------------------------
-    def _function_call(self, call: dict[str, Any], signature: str | None) -> Iterable[StreamEvent]:
+    def _function_call(self, call: dict[str, Any], signature: str) -> Iterable[StreamEvent]:
         """Begin a call, or go on with the one whose arguments come in pieces."""
         events: list[StreamEvent] = []
         if name := call.get("name"):
@@ -329,14 +325,11 @@ class GeminiDecoder:
             events += self._complete()
         return events
 
-    def _begin(self, name: Any, id_: Any, signature: str | None) -> Iterable[StreamEvent]:
-        if not isinstance(name, str) or not isinstance(id_, str | None):
-            msg = "a call's name or id is not text"
-            raise TypeError(msg)
-        key = self.draft.calls
+    def _begin(self, name: Any, id_: Any, signature: str) -> Iterable[StreamEvent]:
+        key, id_ = self.draft.calls, string(id_)
         taken = any(block.id == id_ for block in self.draft.message().tool_calls)
         sealed = {"signature": signature} if signature else {}
-        events = self.draft.tool(key, None if taken else id_ or None, name, **sealed)
+        events = self.draft.tool(key, None if taken else id_ or None, string(name), **sealed)
         self._call = _PartialCall(self.draft, key)
         return events
 
@@ -443,4 +436,3 @@ def _count(counts: Mapping[str, Any], key: str) -> int:
         msg = f"{key} is not a count"
         raise TypeError(msg)
     return value
-

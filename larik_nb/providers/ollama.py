@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._fields import string
+from larik_nb.providers._replay import own
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, own, result_text, turns
-from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, ended_early, stream_error
-from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, function_tool, unknown
+from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, result_text, turns
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Ollama:
         *,
         provider: str = "ollama",
         num_ctx: int = NUM_CTX,
-        abilities: Callable[[str], Model | None] = unknown,
+        abilities: Abilities = unknown,
     ) -> None:
         self._provider = provider
         self._num_ctx = num_ctx
@@ -201,12 +203,12 @@ class OllamaDecoder:
     def _message(self, message: dict[str, Any]) -> Iterable[StreamEvent]:
         thought, content, calls = message.get("thinking"), message.get("content"), message.get("tool_calls")
         if content and not thought and not calls:
-            return self._texts.text(_checked(content))
+            return self._texts.text(string(content))
         events: list[StreamEvent] = []
         if thought:
-            events += [*self._texts.end(), *self.draft.thinking(_checked(thought))]
+            events += [*self._texts.end(), *self.draft.thinking(string(thought))]
         if content:
-            events += self._texts.text(_checked(content))
+            events += self._texts.text(string(content))
         for call in calls or ():
             events += [*self._texts.end(), *self._call(call)]
         return events
@@ -216,15 +218,8 @@ class OllamaDecoder:
         value, id_ = function.get("arguments"), call.get("id")
         text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
         taken = {block.id for block in self.draft.message().tool_calls}
-        start = self.draft.tool(key, None if id_ in taken else id_ and _checked(id_), _checked(function["name"]))
+        start = self.draft.tool(key, None if id_ in taken else id_ and string(id_), string(function["name"]))
         return (*start, *self.draft.tool_input(key, text))
-
-
-def _checked(value: Any) -> str:
-    if not isinstance(value, str):
-        msg = f"text expected, not {type(value).__name__}"
-        raise TypeError(msg)
-    return value
 
 
 def usage(data: Mapping[str, Any]) -> Usage | None:

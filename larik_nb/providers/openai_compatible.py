@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._fields import string
 from larik_nb.providers._presets import Quirks
+from larik_nb.providers._replay import Piece, own
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._turns import (
     IMAGES_NOTE,
-    Part,
     Turn,
     as_text,
     call_input,
     media_to_user,
-    own,
     result_text,
     turns,
 )
-from larik_nb.providers._wire import NO_EVENTS, Draft, Wire, arguments, ended_early, stream_error
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, arguments, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def unknown(_model: str) -> Model | None:
-    """Know nothing of any model."""
-    return None
-
-
 def bad_shape(error: Exception) -> errors.BadWire:
     """Return the exception for a frame that is JSON of another shape than the wire has."""
     return errors.BadWire(f"the answer is not in the wire's form ({type(error).__name__}: {error})")
@@ -78,9 +73,7 @@ class OpenAICompatible:
 
     framing: Framing = "sse"
 
-    def __init__(
-        self, *, provider: str, quirks: Quirks = _USUAL, abilities: Callable[[str], Model | None] = unknown
-    ) -> None:
+    def __init__(self, *, provider: str, quirks: Quirks = _USUAL, abilities: Abilities = unknown) -> None:
         self._provider = provider
         self._quirks = quirks
         self._abilities = abilities
@@ -189,7 +182,7 @@ class _Encoder:
             message["tool_calls"] = [self._call(part) for part in calls]
         return [message] if len(message) > 2 or message["content"] else []  # more than role and content
 
-    def _call(self, part: Part) -> dict[str, Any]:
+    def _call(self, part: Piece) -> dict[str, Any]:
         call = part[1]
         function = {"name": call.name, "arguments": json.dumps(call_input(call))}
         sealed = call.raw if self._own(*part) and isinstance(call.raw, dict) else {}
@@ -373,11 +366,11 @@ class ChatDecoder:
             events.append(notice(refusal))
         for field in ("extra_content", "thought_signature"):
             if sealed := delta.get(field):
-                self._keep(field, _str(sealed) if field == "thought_signature" else sealed)
+                self._keep(field, string(sealed) if field == "thought_signature" else sealed)
         return [*events, *self._tools(delta)]
 
     def _thinking(self, text: str) -> Iterable[StreamEvent]:
-        return [*self._texts.end(), *self.draft.thinking(_str(text))]
+        return [*self._texts.end(), *self.draft.thinking(string(text))]
 
     def _parts(self, content: list[Any]) -> Iterable[StreamEvent]:
         """Read content that is a list of typed parts."""
@@ -385,7 +378,7 @@ class ChatDecoder:
         for part in content:
             kind = part["type"]
             if kind == "text":
-                events += self._texts.text(_str(part["text"]))
+                events += self._texts.text(string(part["text"]))
             elif kind == "thinking":
                 said = part["thinking"]
                 texts = [said] if isinstance(said, str) else [item.get("text") or "" for item in said]
@@ -401,7 +394,7 @@ class ChatDecoder:
             _merge_detail(self._reasoning, detail)
         if any(detail.get("signature") or detail.get("data") for detail in details):
             self._keep("reasoning_details", [dict(item) for item in self._reasoning])
-        return "".join(_str(detail.get("text") or detail.get("summary") or "") for detail in details)
+        return "".join(string(detail.get("text") or detail.get("summary") or "") for detail in details)
 
     def _keep(self, field: str, value: Any) -> None:
         """Keep a field of the message that the host wants back as it is, where it first came."""
@@ -431,13 +424,6 @@ class ChatDecoder:
         return [*self._texts.stop(), *self._calls.end()]
 
 
-def _str(value: Any) -> str:
-    if not isinstance(value, str):
-        msg = f"text expected, not {type(value).__name__}"
-        raise TypeError(msg)
-    return value
-
-
 def _merge_detail(merged: list[dict[str, Any]], detail: dict[str, Any]) -> None:
     """Join a fragment of structured reasoning to the item it continues, or begin one."""
     last = merged[-1] if merged else {}
@@ -448,7 +434,7 @@ def _merge_detail(merged: list[dict[str, Any]], detail: dict[str, Any]) -> None:
         before = last.get(key)
         joined = key in ("text", "summary") or (key in ("data", "signature") and value != before)
         if before and value and joined:
-            last[key] = _str(before) + _str(value)
+            last[key] = string(before) + string(value)
         elif value:
             last[key] = value
 
@@ -486,7 +472,7 @@ class _Calls:
             several: It came in a list of several; without an index a name then begins a call.
         """
         function = fragment.get("function") or {}
-        name, id_ = _str(function.get("name") or ""), _str(fragment.get("id") or "")
+        name, id_ = string(function.get("name") or ""), string(fragment.get("id") or "")
         text, place = _fragment(function.get("arguments")), fragment.get("index")
         call = None if several and place is None and name else self._find(place, id_, name, text)
         if call is None:
