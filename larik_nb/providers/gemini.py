@@ -260,7 +260,7 @@ class GeminiDecoder:
         return [notice(f"the prompt was blocked ({said or 'no reason given'})")]
 
     def _candidate(self, candidate: dict[str, Any]) -> Iterable[StreamEvent]:
-        parts = (candidate.get("content") or {}).get("parts") or ()
+        parts: list[Any] = (candidate.get("content") or {}).get("parts") or []
         reason = candidate.get("finishReason")
         if len(parts) == 1 and not reason:
             return self._part(parts[0])
