@@ -102,7 +102,7 @@ def stop_reason(case: Case) -> str | None:
     if oracle.get("refusal") or oracle.get("block_reason"):
         return "refusal"
     if raw is None:
-        return None
+        return "tool_use" if oracle["tool_calls"] else None
     word = STOP[case.api].get(raw, "other")
     return "tool_use" if word == "end_turn" and oracle["tool_calls"] else word
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from larik_nb import errors
@@ -254,7 +255,9 @@ class GeminiDecoder:
 
     def _blocked(self, feedback: dict[str, Any]) -> Iterable[StreamEvent]:
         """Read why the prompt was not answered."""
-        self._ended, self.draft.stop_reason = True, "refusal"
+        self._ended = True
+        if feedback.get("blockReason"):
+            self.draft.stop_reason = "refusal"
         why = [feedback.get("blockReason"), feedback.get("blockReasonMessage")]
         said = ": ".join(str(word) for word in why if word and word not in _SAYS_NOTHING)
         return [notice(f"the prompt was blocked ({said or 'no reason given'})")]
@@ -367,9 +370,9 @@ class _PartialCall:
 
     def _put(self, path: str, piece: Mapping[str, Any]) -> None:
         value = _value(piece)
-        *way, last = _steps(path)
-        place: Any = self._args
-        for step, following in zip(way, [*way[1:], last], strict=True):
+        steps = _steps(path)
+        last, place = steps[-1], cast("Any", self._args)
+        for step, following in pairwise(steps):
             place = _child(place, step, [] if isinstance(following, int) else {})
         if path == self._growing and isinstance(value, str):
             place[last] += value
