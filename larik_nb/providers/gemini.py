@@ -28,6 +28,9 @@ DISPLAY = "gemini-display"
 NO_SIGNATURE = "skip_thought_signature_validator"
 """Documented stand-in for the signature of a call that another model made (Thought signatures, FAQ)."""
 
+OPENING = "(the conversation goes on)"
+"""Stands before a conversation whose beginning was cut off: a call may only follow a user's turn."""
+
 BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576, "xhigh": 24_576, "max": 24_576}
 """Thinking tokens for an effort where a model takes no levels, as the vendor's own Chat Completions endpoint maps
 them; the last is the most that every such model takes."""
@@ -48,7 +51,7 @@ _STOP: Mapping[str, StopReason] = {
     "IMAGE_RECITATION": "refusal",
 }
 _SAYS_NOTHING = ("FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
-_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[['"]((?:[^'"\\]|\\.)*)['"]\]""")
+_STEP = re.compile(r"""\.([^.*\[\]]+)|\[(\d+)\]|\[['"]((?:[^'"\\]|\\.)*)['"]\]""")
 
 
 class Gemini:
@@ -148,8 +151,10 @@ class _Encoder:
                 return True
 
     def contents(self) -> list[dict[str, Any]]:
-        out = []
+        out: list[dict[str, Any]] = []
         for turn in turns(self._request.messages, self._keep):
+            if not out and turn.role == "assistant":
+                out.append({"role": "user", "parts": [{"text": OPENING}]})
             self._names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
             role = "model" if turn.role == "assistant" else "user"
             out.append({"role": role, "parts": self._parts(turn)})
@@ -435,7 +440,7 @@ def usage(counts: Mapping[str, Any]) -> Usage:
 
 def _count(counts: Mapping[str, Any], key: str) -> int:
     value = counts.get(key) or 0
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         msg = f"{key} is not a count"
         raise TypeError(msg)
     return value

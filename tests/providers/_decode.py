@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,10 @@ def outcome(adapter: Adapter, body: bytes, cuts: Iterable[int], request: Request
 def pieces(body: bytes, cuts: Iterable[int]) -> list[bytes]:
     """Return the body cut at the given places."""
     marks = [0, *sorted({cut for cut in cuts if 0 < cut < len(body)}), len(body)]
-    return [body[start:end] for start, end in zip(marks, marks[1:], strict=False)]
+    return [body[start:end] for start, end in pairwise(marks)]
 
 
-def joined(events: Sequence[StreamEvent], kind: str) -> str:
+def joined(events: Iterable[StreamEvent], kind: str) -> str:
     """Return the joined text of a kind of event."""
     return "".join(event.text for event in events if event.type == kind)
 
@@ -80,7 +81,9 @@ def mutated(events: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 _GONE = object()
-_VALUES = st.sampled_from([_GONE, None, True, 0, -1, 1.5, 1e400, "", "x", "\ud83d", [], [1], ["x"], [None], {}, {"x": 1}, [{}]])
+_VALUES = st.sampled_from(
+    [_GONE, None, True, 0, -1, 1.5, 1e400, "", "x", "\ud83d", [], [1], ["x"], [None], {}, {"x": 1}, [{}]]
+)
 
 
 def _paths(value: Any) -> list[tuple[Any, ...]]:

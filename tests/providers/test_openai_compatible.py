@@ -417,7 +417,10 @@ def test_fragments_of_calls(fragments: list[Any], wanted: list[Any]) -> None:
 
 def test_events_of_a_call_carry_the_id_it_ends_with() -> None:
     """What comes before the id is known waits for it."""
-    body = sse(chunk({"tool_calls": [fragment(0, None, "read", '{"pa')]}), chunk({"tool_calls": [fragment(0, "x", None, 'th":1}')]}))
+    body = sse(
+        chunk({"tool_calls": [fragment(0, None, "read", '{"pa')]}),
+        chunk({"tool_calls": [fragment(0, "x", None, 'th":1}')]}),
+    )
     events, message = decode(HOST, body)
     assert [(event.type, event.id, event.text) for event in events] == [
         ("tool_use_start", "x", ""),
@@ -471,7 +474,9 @@ def test_reasoning_counts_once(deltas: list[dict[str, Any]]) -> None:
         pytest.param(sse(chunk({"content": "a"}, "stop"), end=""), "end_turn", id="no end mark"),
         pytest.param(sse(chunk({"content": "a"}, "content_filter")), "refusal", id="filter"),
         pytest.param(sse(chunk({"content": "a"}, "eos_of_tomorrow")), "other", id="unknown"),
-        pytest.param(sse(chunk(), chunk({"role": "assistant"}), chunk({"content": "a"}, "stop")), "end_turn", id="late"),
+        pytest.param(
+            sse(chunk(), chunk({"role": "assistant"}), chunk({"content": "a"}, "stop")), "end_turn", id="late"
+        ),
         pytest.param(sse(chunk({"content": "a", "refusal": None}, "stop")), "end_turn", id="null refusal"),
     ],
 )

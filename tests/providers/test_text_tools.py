@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
@@ -72,7 +73,7 @@ def test_a_part_that_is_a_call_becomes_one(text: str) -> None:
 def test_other_text_stays_text(text: str) -> None:
     """A name that was not offered, words around it, another shape: all of it is shown, as it came."""
     shown, draft = feed(text)
-    assert draft.message().text == joined(sum(shown, []), "text_delta") == text
+    assert draft.message().text == joined(chain(*shown), "text_delta") == text
     assert not draft.calls
 
 
@@ -140,7 +141,7 @@ def test_joined_deltas_are_the_text(parts: list[str], cuts: list[int]) -> None:
     """Whatever comes, cut wherever: what was shown is what is kept, and the cuts change nothing."""
     text = "".join(parts)
     marks = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
-    shown, draft = feed(*(text[start:end] for start, end in zip(marks, marks[1:], strict=False)))
-    assert joined(sum(shown, []), "text_delta") == draft.message().text
+    shown, draft = feed(*(text[start:end] for start, end in pairwise(marks)))
+    assert joined(chain(*shown), "text_delta") == draft.message().text
     assert draft.message() == feed(text)[1].message()
     assert draft.message().text == ("" if draft.calls else text)
