@@ -238,7 +238,8 @@ def test_ids_in_the_hosts_alphabet() -> None:
     assert first == again
     assert ids == [message["tool_call_id"] for message in first if message["role"] == "tool"]
     assert ids[1] == "abcdEF123"
-    assert len(ids[0]) == 9 and ids[0].isalnum()
+    assert len(ids[0]) == 9
+    assert ids[0].isalnum()
 
 
 def test_ids_that_no_host_takes_are_changed_unless_they_are_its_own() -> None:
