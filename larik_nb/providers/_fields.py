@@ -11,6 +11,9 @@ from larik_nb.errors import BadWire
 
 _SHOWN = 80
 
+SHAPE_ERRORS = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
+"""What reading a frame raises when a value in it is of another type than the wire says."""
+
 
 def frame(name: str, data: Any) -> dict[str, Any] | None:
     """Return the object of one server-sent event; None for the frames that mean nothing.
@@ -63,6 +66,16 @@ def count(value: Any) -> int | None:
     if isinstance(value, int | float) and 0 <= value < float("inf"):
         return int(value)
     raise _bad("a count", value)
+
+
+def bad_shape(error: Exception) -> BadWire:
+    """Return the exception for a frame that is JSON of another shape than the wire has."""
+    return BadWire(f"the answer is not in the wire's form ({type(error).__name__}: {error})")
+
+
+def unreadable(text: str) -> BadWire:
+    """Return the exception for a frame that is not JSON."""
+    return BadWire(f"the answer holds a frame that is not JSON: {text[:80]!r}")
 
 
 def _bad(wanted: str, value: Any) -> BadWire:

@@ -11,11 +11,10 @@ from urllib.parse import quote
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import string
+from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
 from larik_nb.providers._replay import Piece, own
 from larik_nb.providers._turns import Turn, call_input, turns
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
-from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, unreadable
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:

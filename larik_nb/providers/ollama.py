@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import string
+from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
 from larik_nb.providers._replay import own
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, result_text, turns
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
-from larik_nb.providers.openai_compatible import SHAPE_ERRORS, bad_shape, function_tool
+from larik_nb.providers.openai_compatible import function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import string
+from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
 from larik_nb.providers._presets import Quirks
 from larik_nb.providers._replay import Piece, own
 from larik_nb.providers._text_tools import TextTools
+from larik_nb.providers._tool_fragments import ToolFragments
 from larik_nb.providers._turns import (
     IMAGES_NOTE,
     Turn,
@@ -27,15 +28,12 @@ from larik_nb.providers._turns import (
     result_text,
     turns,
 )
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, arguments, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.frames import Framing
-
-SHAPE_ERRORS = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
-"""What reading a frame raises when a value in it is of another type than the wire says."""
 
 _STOP: Mapping[str, StopReason] = {
     "stop": "end_turn",
@@ -50,16 +48,6 @@ _KEPT = frozenset({"reasoning_details", "refusal", "extra_content", "thought_sig
 _USUAL = Quirks()
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
-
-def bad_shape(error: Exception) -> errors.BadWire:
-    """Return the exception for a frame that is JSON of another shape than the wire has."""
-    return errors.BadWire(f"the answer is not in the wire's form ({type(error).__name__}: {error})")
-
-
-def unreadable(text: str) -> errors.BadWire:
-    """Return the exception for a frame that is not JSON."""
-    return errors.BadWire(f"the answer holds a frame that is not JSON: {text[:80]!r}")
 
 
 class OpenAICompatible:
@@ -172,7 +160,7 @@ class _Encoder:
         if not self._tools:
             texts += [f"[called {call.name} with {json.dumps(call_input(call))}]" for _, call in calls]
             calls = []
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) or (None if calls else "")}
         if self._back and (calls or any(block.type == "thinking" for block in blocks)):
             message[self._back] = "".join(block.text or "" for block in blocks if block.type == "thinking")
         for block in blocks:
@@ -266,7 +254,7 @@ class ChatDecoder:
     def __init__(self, request: Request, provider: str) -> None:
         self.draft = Draft(request, provider)
         self._texts = TextTools(self.draft)
-        self._calls = _Calls(self.draft)
+        self._calls = ToolFragments(self.draft)
         self._kept: dict[str, Any] = {}
         self._reasoning: list[dict[str, Any]] = []
         self._place: Any = None
@@ -437,121 +425,6 @@ def _merge_detail(merged: list[dict[str, Any]], detail: dict[str, Any]) -> None:
             last[key] = string(before) + string(value)
         elif value:
             last[key] = value
-
-
-class _Call:
-    """A tool call while its fragments arrive."""
-
-    __slots__ = ("key", "name", "place", "started", "vendor_id")
-
-    def __init__(self, key: int, place: Any, vendor_id: str | None, name: str) -> None:
-        self.key = key
-        self.place = place
-        self.vendor_id = vendor_id
-        self.name = name
-        self.started = False
-
-
-class _Calls:
-    """Puts the fragments of tool calls together, by index first and id second.
-
-    A call is in the draft from its first fragment on; its events wait until its name and id are known.
-    """
-
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
-        self._all: list[_Call] = []
-        self._at: dict[Any, _Call] = {}
-        self._by_id: dict[str, _Call] = {}
-
-    def add(self, fragment: dict[str, Any], *, several: bool = False) -> list[StreamEvent]:
-        """Take one fragment in.
-
-        Args:
-            fragment: `{"index"?: n, "id"?: "…", "function"?: {"name"?: "…", "arguments"?: "…" or an object}}`.
-            several: It came in a list of several; without an index a name then begins a call.
-        """
-        function = fragment.get("function") or {}
-        name, id_ = string(function.get("name") or ""), string(fragment.get("id") or "")
-        text, place = _fragment(function.get("arguments")), fragment.get("index")
-        call = None if several and place is None and name else self._find(place, id_, name, text)
-        if call is None:
-            if not (name or id_ or text):
-                return []
-            call = self._open(place, id_, name)
-        self._at[place] = self._at[None] = call
-        self._learn(call, id_, name)
-        if sealed := fragment.get("extra_content"):
-            self._draft.tool_part(call.key).extra["raw"] = {"extra_content": sealed}
-        events = self._append(call, text)
-        return events if call.started else self._start(call) if call.name and call.vendor_id else []
-
-    def end(self) -> list[StreamEvent]:
-        """Return the events of calls whose id never came."""
-        return [event for call in self._all if not call.started for event in self._start(call)]
-
-    def _find(self, place: Any, id_: str, name: str, text: str) -> _Call | None:
-        """Return the call that a fragment continues, None where it begins one."""
-        known, current = self._by_id.get(id_), self._at.get(place)
-        if current is None:
-            return None if name else known
-        if known is not None and known.place == place:
-            current = known
-        if not name:
-            return current
-        if (id_ and current.vendor_id and id_ != current.vendor_id) or (current.name and name != current.name):
-            return None
-        again = id_ == current.vendor_id and text == self._text(current)
-        return None if text and not again and self._complete(current) else current
-
-    def _open(self, place: Any, id_: str, name: str) -> _Call:
-        vendor_id = None if id_ in self._by_id else id_ or None
-        call = _Call(len(self._all), place, vendor_id, name)
-        self._draft.tool(call.key, vendor_id, name)
-        if id_ and vendor_id is None:
-            # The host gave two calls one id: the second keeps the made one.
-            call.vendor_id = self._draft.tool_part(call.key).extra["id"]
-        self._all.append(call)
-        return call
-
-    def _learn(self, call: _Call, id_: str, name: str) -> None:
-        extra = self._draft.tool_part(call.key).extra
-        if name and not call.name:
-            call.name = extra["name"] = name
-        if id_ and id_ not in self._by_id:
-            self._by_id[id_] = call
-            if call.vendor_id is None and not call.started:
-                call.vendor_id = extra["id"] = id_
-
-    def _append(self, call: _Call, text: str) -> list[StreamEvent]:
-        if text.lstrip().startswith("{") and self._complete(call):
-            # One object after another is never JSON: an empty one is replaced, the same one was said twice.
-            before = self._text(call)
-            if before.strip() == "{}":
-                self._draft.set_tool_input(call.key, "")
-            elif before.strip() == text.strip():
-                return []
-        return list(self._draft.tool_input(call.key, text))
-
-    def _start(self, call: _Call) -> list[StreamEvent]:
-        call.started = True
-        id_, text = self._draft.tool_part(call.key).extra["id"], self._text(call)
-        begun = StreamEvent(type="tool_use_start", id=id_, name=call.name)
-        return [begun, StreamEvent(type="tool_input_delta", id=id_, text=text)] if text else [begun]
-
-    def _text(self, call: _Call) -> str:
-        return "".join(self._draft.tool_part(call.key).pieces)
-
-    def _complete(self, call: _Call) -> bool:
-        text = self._text(call)
-        return text.rstrip().endswith("}") and arguments(text)[0] is not None
-
-
-def _fragment(value: Any) -> str:
-    """Return a fragment of arguments as text; some hosts send the object itself."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def usage(counts: Mapping[str, Any]) -> Usage | None:
