@@ -7,8 +7,10 @@ start, and cookies, redirects and authentication flows are things an API call mu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import httpcore2
@@ -264,12 +266,97 @@ class PoolTransport:
         )
         response = await self._pool(url.scheme.decode()).handle_async_request(request)
         pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
-        return Reply(response.status, dict(pairs), aiter(response.stream), response.aclose)  # type: ignore[arg-type]
+        body = _Arrived(aiter(response.stream))  # type: ignore[arg-type]  # a pool's streams are async
+
+        async def close() -> None:
+            await body.aclose()
+            await response.aclose()
+
+        return Reply(response.status, dict(pairs), body, close)
 
     async def aclose(self) -> None:
         for pool in self._pools.values():
             await pool.aclose()
         self._pools.clear()
+
+
+class _Arrived:
+    """A body whose every piece is all that has arrived, where its source yields each HTTP chunk.
+
+    Providers send a chunk an event and one read brings dozens. Stepping the source by hand shows whether a step needs
+    to wait: as long as it does not, pieces are gathered; once it does, they are handed over and the step is kept.
+    """
+
+    __slots__ = ("_failure", "_source", "_step", "_wanted")
+
+    def __init__(self, source: AsyncIterator[bytes]) -> None:
+        self._source = source
+        self._step: Generator[Any, None, bytes] | None = None
+        self._wanted: Any = None
+        self._failure: BaseException | None = None
+
+    def __aiter__(self) -> _Arrived:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await self._gather()
+
+    @types.coroutine
+    def _gather(self) -> Generator[Any, None, bytes]:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        pieces: list[bytes] = []
+        step, self._step = self._step, None
+        thrown = (yield from _wait(self._wanted)) if step is not None else None
+        while True:
+            try:
+                if step is None:
+                    step = self._source.__anext__().__await__()
+                    wanted = next(step)
+                else:
+                    wanted = next(step) if thrown is None else step.throw(thrown)
+            except StopIteration as piece:
+                pieces.append(piece.value)
+                step = thrown = None
+                continue
+            except BaseException as exc:
+                if not pieces:
+                    raise
+                self._failure = exc
+                break
+            if pieces:
+                self._step, self._wanted = step, wanted
+                break
+            thrown = yield from _wait(wanted)
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """End the step that is still waiting, as a cancelled task would."""
+        step, self._step = self._step, None
+        if step is not None:
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await _ended(step)
+
+
+def _wait(wanted: Any) -> Generator[Any, None, BaseException | None]:
+    """Hand `wanted` to the event loop; return what it throws in instead of an answer, a cancellation."""
+    try:
+        yield wanted
+    except BaseException as exc:
+        return exc
+    return None
+
+
+@types.coroutine
+def _ended(step: Generator[Any, None, bytes]) -> Generator[Any, None, None]:
+    thrown: BaseException | None = asyncio.CancelledError()
+    while True:
+        try:
+            wanted = next(step) if thrown is None else step.throw(thrown)
+        except StopIteration:
+            return
+        thrown = yield from _wait(wanted)
 
 
 def _authority(url: httpcore2.URL) -> bytes:
