@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
 _BUFFER_BYTES = 1 << 18
+_READ_BYTES = 1 << 16
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -435,7 +436,7 @@ class AiohttpTransport:
                 response.close()
 
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(response.status, headers, response.content.iter_any(), close)
+        return Reply(response.status, headers, response.content.iter_chunked(_READ_BYTES), close)
 
     async def aclose(self) -> None:
         await self._session.close()
