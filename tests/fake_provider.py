@@ -17,6 +17,7 @@ import json
 import re
 import sys
 import threading
+import urllib.parse
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -241,7 +242,7 @@ class FakeProvider:
         first, *lines = head.split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        path = first.split(" ")[1].partition("?")[0]
+        path = urllib.parse.unquote(first.split(" ")[1].partition("?")[0])
         self.requests.append((path, headers, json.loads(body or b"{}")))
         api = _api(path)
         if api is None:
