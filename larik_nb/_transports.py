@@ -19,8 +19,13 @@ from larik_nb.http import Outgoing, Reply
 if TYPE_CHECKING:
     import ssl
 
+    import aiohttp
+
 _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
+_STALE_S = 2.0
+"""A kept connection that ends within this time of a request had ended before; later, the server may have worked on it."""
+
 _BUFFER_BYTES = 1 << 18
 _READ_BYTES = 1 << 16
 
@@ -153,6 +158,10 @@ def _chunk(pieces: list[bytes]) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data) if data else b""
 
 
+class _StaleError(httpcore2.ReadError):
+    """The server had closed a kept connection before it saw the request: sending it again repeats nothing."""
+
+
 class _Socket(asyncio.Protocol):
     """One connection's bytes: what came waits in a buffer, who reads waits on a future."""
 
@@ -162,6 +171,9 @@ class _Socket(asyncio.Protocol):
         self.at_end = False
         self._buffer = bytearray()
         self._chunks = Rechunker()
+        self._used = False
+        self._answered = False
+        self._sent_at = 0.0
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
         self._paused = False
@@ -173,6 +185,7 @@ class _Socket(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment]  # always a full transport here
 
     def data_received(self, data: bytes) -> None:
+        self._used = self._answered = True
         self._buffer += data
         if len(self._buffer) > _BUFFER_BYTES and self.transport is not None and not self._paused:
             self._paused = True
@@ -223,6 +236,8 @@ class _Socket(asyncio.Protocol):
                 self._reader = None
                 self._deadline = 0.0
         if not self._buffer:
+            if self._used and not self._answered and asyncio.get_running_loop().time() < self._sent_at + _STALE_S:
+                raise _StaleError("the kept connection had ended")
             if self.lost is not None:
                 raise httpcore2.ReadError(str(self.lost)) from self.lost
             return b""
@@ -254,7 +269,9 @@ class _Socket(asyncio.Protocol):
 
     async def write(self, data: bytes, timeout: float | None) -> None:
         if self.transport is None or self.at_end:
-            raise httpcore2.WriteError("the connection is closed")
+            raise _StaleError("the kept connection had ended")
+        self._answered = False
+        self._sent_at = asyncio.get_running_loop().time()
         self._chunks.restart()
         self.transport.write(data)
         if self._writer is not None:
@@ -381,9 +398,18 @@ class PoolTransport:
         request = httpcore2.Request(
             outgoing.method, url, headers=headers, content=content, extensions={"timeout": timeouts}
         )
-        response = await self._pool(url.scheme.decode()).handle_async_request(request)
+        response = await self._sent(self._pool(url.scheme.decode()), request)
         pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
         return Reply(response.status, dict(pairs), aiter(response.stream), response.aclose)  # type: ignore[arg-type]
+
+    @staticmethod
+    async def _sent(pool: httpcore2.AsyncConnectionPool, request: httpcore2.Request) -> httpcore2.Response:
+        while True:
+            try:
+                return await pool.handle_async_request(request)
+            except _StaleError:
+                # Some servers announce keep-alive and close all the same. A new connection never gets here.
+                continue
 
     async def aclose(self) -> None:
         for pool in self._pools.values():
@@ -405,8 +431,14 @@ class AiohttpTransport:
 
         self._tls_context = tls_context
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
+        watch = aiohttp.TraceConfig(trace_config_ctx_factory=_connection)
+        watch.on_connection_create_start.append(_mark_new)
         self._session = aiohttp.ClientSession(
-            connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=_BUFFER_BYTES
+            connector=connector,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_BUFFER_BYTES,
+            trace_configs=[watch],
         )
 
     async def send(self, outgoing: Outgoing) -> Reply:
@@ -415,19 +447,7 @@ class AiohttpTransport:
         Raises:
             Exception: One of aiohttp's, which `errors.transport` knows by name.
         """
-        import aiohttp
-
-        response = await self._session.request(
-            outgoing.method,
-            outgoing.url,
-            headers=outgoing.headers,
-            data=outgoing.content,
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
-            ),
-            allow_redirects=False,
-            ssl=self._tls_context() if outgoing.url.startswith("https:") else True,
-        )
+        response = await self._sent(outgoing)
 
         async def close() -> None:
             if response.content.at_eof():
@@ -438,8 +458,39 @@ class AiohttpTransport:
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Reply(response.status, headers, response.content.iter_chunked(_READ_BYTES), close)
 
+    async def _sent(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        import aiohttp
+
+        begun = asyncio.get_running_loop().time()
+        while True:
+            connection = {"new": False}
+            try:
+                return await self._session.request(
+                    outgoing.method,
+                    outgoing.url,
+                    headers=outgoing.headers,
+                    data=outgoing.content,
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
+                    ),
+                    allow_redirects=False,
+                    ssl=self._tls_context() if outgoing.url.startswith("https:") else True,
+                    trace_request_ctx=connection,
+                )
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if connection["new"] or asyncio.get_running_loop().time() > begun + _STALE_S:
+                    raise
+
     async def aclose(self) -> None:
         await self._session.close()
+
+
+def _connection(trace_request_ctx: dict[str, bool]) -> dict[str, bool]:
+    return trace_request_ctx
+
+
+async def _mark_new(_session: object, connection: Any, _params: object) -> None:
+    connection["new"] = True
 
 
 def _open_socket(address: Any) -> socket.socket:

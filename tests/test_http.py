@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -162,6 +164,65 @@ def test_an_address_that_is_none(transport: TransportName, url: str) -> None:
 
     with pytest.raises(errors.ConfigError, match="https://host/path"):
         asyncio.run(knock())
+
+
+class _Forgetful:
+    """A server that announces keep-alive and closes after each answer; the next request finds the door shut."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/"
+        self.answered = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                if b"\r\n\r\n" in connection.recv(65536):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\n\r\nok")
+                    self.answered += 1
+                threading.Timer(0.002 * (self.answered % 3), connection.close).start()
+
+
+def test_a_kept_connection_that_had_ended_is_replaced(transport: TransportName) -> None:
+    server = _Forgetful()
+
+    async def many() -> list[bytes]:
+        out = []
+        for _ in range(60):
+            async with http.post(server.url, headers={}, body={}, transport=transport) as reply:
+                out.append(await reply.read())
+        return out
+
+    assert asyncio.run(many()) == [b"ok"] * 60
+    assert server.answered == 60
+    server.socket.close()
+
+
+def test_a_server_that_hangs_up_on_a_new_connection_is_not_asked_twice(transport: TransportName) -> None:
+    listener, seen = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                seen.append(connection.recv(65536))
+                connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+
+    async def once() -> None:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        async with http.post(url, headers={}, body={}, transport=transport):
+            pass
+
+    with pytest.raises(errors.APIError) as caught:
+        asyncio.run(once())
+
+    assert caught.value.retryable
+    assert len(seen) == 1
+    listener.close()
 
 
 class _Compressed(BaseHTTPRequestHandler):
