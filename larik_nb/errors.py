@@ -3,7 +3,7 @@
 LarikError
 ├─ ConfigError            a setting: names the key, where it was read, what would do
 ├─ APIError               a model did not answer; one line with the remedy
-│  ├─ AuthError           key or permission refused     falls back, cools long
+│  ├─ AuthError           key or right refused          falls back, cools long
 │  ├─ QuotaError          quota or money used up        falls back, cools long
 │  ├─ ModelNotFound       no such model or address      falls back, cools long
 │  ├─ Unreachable         refused, no such host         retried, falls back, cools long
@@ -11,16 +11,18 @@ LarikError
 │  ├─ ServerError         overloaded, broken, dropped   retried, falls back, cools short
 │  ├─ StallError          no bytes for the stall limit  retried, falls back, cools short
 │  ├─ BadRequest          it would fail anywhere        neither
-│  │  └─ ContextOverflow  the agent compacts and asks again
+│  │  └─ ContextOverflow  the agent compacts and asks   neither
 │  ├─ RefusedError        a content filter said no      neither
 │  └─ BadWire             bytes we could not read       neither
 ├─ AllModelsFailed        an ExceptionGroup of the above, one reason each
 ├─ BudgetExceeded         spent_usd, session_usd
-├─ ToolError              its text goes to the model
+├─ ToolError              its text goes to the model; any other exception in a tool is a bug
 └─ ReplayMiss             a recording has no such request; carries the difference
 
-The class carries the policy; an instance overrides it only where one kind has two
-meanings: a quota per minute is worth a retry, a certificate failure never is.
+The class carries the policy. An instance overrides it only where one kind has two meanings: a
+quota per minute is worth a retry, a certificate failure never is. `classify` and `transport` are
+the only places that know statuses, codes and vendors' sentences; what those mean is data, in
+`_error_rules`, and is read on the first failure, so that importing this module costs nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +32,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from larik_nb._error_answer import Answer
+    from larik_nb._error_verdict import Verdict
+    from larik_nb.types import Message
+
 Cools = Literal["short", "long"]
 Where = Literal["http", "sse", "ndjson", "eventstream", "json_200"]
 
 
+def _clean(text: str, limit: int = 300) -> str:
+    from larik_nb import _error_text
+
+    return _error_text.clean(text, limit)
+
+
 class LarikError(Exception):
-    """Anything this package raises on purpose; `message` is one line with the remedy."""
+    """Anything this package raises on purpose; `message` is one line with the remedy.
+
+    Whatever text comes in, what is shown is one line, and keys in it are masked.
+    """
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
-        self._message = " ".join(message.split())
+        self._message = _clean(message, 600)
 
     @property
     def message(self) -> str:
+        """One line: what happened, and what to do about it."""
         return self._message
 
     def __str__(self) -> str:
@@ -50,46 +66,77 @@ class LarikError(Exception):
 
 
 class ConfigError(LarikError):
-    """A setting cannot be used: names the key, where it was read and what would do."""
+    """A setting cannot be used.
+
+    Args:
+        message: What is wrong with the value.
+        key: The setting's full name, `network.ca_file`.
+        source: Where it was read: a file, an environment variable, an argument.
+        remedy: What would do, as an imperative sentence.
+    """
 
     def __init__(self, message: str, *, key: str = "", source: str = "", remedy: str = "") -> None:
         place = " in ".join(part for part in (key, source) if part)
         parts = (f"{place}: {message}" if place else message, remedy)
-        super().__init__(". ".join(part.rstrip(".") for part in parts if part))
+        super().__init__(". ".join(part.rstrip(".") if part is not parts[-1] else part for part in parts if part))
         self.key, self.source, self.remedy = key, source, remedy
 
 
 class APIError(LarikError):
-    """A model did not answer."""
+    """A model did not answer.
+
+    Attributes:
+        kind: Why, finer than the class; one of the class's `kinds`.
+        status: HTTP status, or the one an error inside a 200 gives itself; None without an answer.
+        retryable: The same request may succeed on the same model.
+        falls_back: Another model may succeed.
+        cools: How long to leave this model alone: "short" (it recovers), "long" (a human must act), None.
+        retry_after: Seconds the provider asks for, by header or by a field of the body.
+        retry_hint: Seconds that only its prose tells.
+        used_tokens, max_tokens: Of an overflow, where the provider tells them.
+        code, type: The provider's own machine codes.
+        said: The provider's own sentence, one line, keys masked.
+        cause: What finer than the kind decides the remedy, such as "certificate"; "" if nothing.
+        host: Where the connection was to go.
+        provider, model, key_hint: Whose failure it is and where its key is kept; see `for_provider`.
+        partial: What had arrived before a stream failed.
+
+    A `message` given here is shown as it is; without one it is composed from kind and `said`.
+    """
 
     kinds: ClassVar[tuple[str, ...]] = ()
     retryable: bool = False
     falls_back: bool = False
     cools: Cools | None = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each is one independent fact about the failure
         self,
         message: str = "",
         *,
         kind: str | None = None,
         status: int | None = None,
+        said: str = "",
+        cause: str = "",
+        host: str = "",
         retry_after: float | None = None,
         retry_hint: float | None = None,
         provider: str | None = None,
         model: str | None = None,
+        key_hint: str | None = None,
         code: str | None = None,
-        type: str | None = None,
+        type: str | None = None,  # noqa: A002  # the wire's word
         used_tokens: int | None = None,
         max_tokens: int | None = None,
-        partial: Any = None,
+        partial: Message | None = None,
         retryable: bool | None = None,
         cools: Cools | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind or self.kinds[0]
+        self.kind = kind or (self.kinds[0] if self.kinds else "server_error")
         self.status, self.code, self.type = status, code, type
+        self.said, self.cause, self.host = _clean(said), cause, _clean(host)
         self.retry_after, self.retry_hint = retry_after, retry_hint
-        self.provider, self.model = provider, model
+        self.provider, self.model, self.key_hint = provider, model, key_hint
         self.used_tokens, self.max_tokens = used_tokens, max_tokens
         self.partial = partial
         if retryable is not None:
@@ -97,117 +144,252 @@ class APIError(LarikError):
         if cools is not None:
             self.cools = cools
 
+    @property
+    def message(self) -> str:
+        """One line: who failed, why, in the provider's words, and what to do."""
+        if self._message:
+            return self._message
+        from larik_nb import _error_sentences
+
+        return _error_sentences.compose(self)
+
+    @property
+    def reason(self) -> str:
+        """A few words for a list of failures: "rate limited (again in 42 s)"."""
+        from larik_nb import _error_sentences
+
+        return _error_sentences.reason(self)
+
     def for_provider(
         self, *, provider: str | None = None, model: str | None = None, key_hint: str | None = None
     ) -> Self:
-        """Say whose failure this is; the message names provider, model and key."""
-        self.provider, self.model = provider or self.provider, model or self.model
-        self.key_hint = key_hint
+        """Say whose failure this is, and what its key is called; the message then names them."""
+        self.provider = provider or self.provider
+        self.model = model or self.model
+        self.key_hint = key_hint or self.key_hint
         return self
 
 
 class AuthError(APIError):
+    """The key is missing, wrong or expired ("auth"), or has no right to this ("permission")."""
+
     kinds = ("auth", "permission")
     falls_back, cools = True, "long"
 
 
 class QuotaError(APIError):
+    """An allowance is used up ("quota") or there is no money ("billing").
+
+    A quota per minute is retried and cools short: the instance says so.
+    """
+
     kinds = ("quota", "billing")
     falls_back, cools = True, "long"
 
 
 class ModelNotFound(APIError):
+    """The provider has no such model, or there is no provider at this address."""
+
     kinds = ("not_found_model",)
     falls_back, cools = True, "long"
 
 
 class Unreachable(APIError):
-    kinds = ("connection",)
+    """No connection: refused, no such host, a bad certificate (never retried), a silent host."""
+
+    kinds = ("connection", "timeout")
     retryable, falls_back, cools = True, True, "long"
 
 
 class RateLimited(APIError):
+    """The provider asks us to slow down.
+
+    A single request larger than the whole allowance is not retried: the instance says so.
+    """
+
     kinds = ("rate_limit",)
     retryable, falls_back, cools = True, True, "short"
 
 
 class ServerError(APIError):
-    kinds = ("server_error", "overloaded", "timeout")
+    """The provider is overloaded, broken or too slow, or dropped the connection."""
+
+    kinds = ("server_error", "overloaded", "timeout", "connection")
     retryable, falls_back, cools = True, True, "short"
 
 
 class StallError(APIError):
+    """No byte came for the stall limit."""
+
     kinds = ("timeout",)
     retryable, falls_back, cools = True, True, "short"
 
 
 class BadRequest(APIError):
+    """The request is at fault; it would fail anywhere."""
+
     kinds = ("bad_request",)
 
 
 class ContextOverflow(BadRequest):
+    """The conversation does not fit into the model's window. The agent compacts and asks again."""
+
     kinds = ("context_overflow",)
 
 
 class RefusedError(APIError):
+    """A content filter refused the request or the answer."""
+
     kinds = ("content_filter",)
 
 
 class BadWire(APIError):
+    """The provider sent bytes that we could not read."""
+
     kinds = ("wire",)
 
 
 class AllModelsFailed(LarikError, ExceptionGroup[APIError]):
-    """No candidate answered; holds one error per candidate."""
+    """No candidate answered; `exceptions` holds one error per candidate, in the order tried."""
 
     def __new__(cls, errors: Sequence[APIError]) -> Self:
+        """Make the group; its text for tracebacks is the short head of the message."""
         return super().__new__(cls, "no model can answer", list(errors))
 
     def __init__(self, errors: Sequence[APIError]) -> None:
-        super().__init__("no model can answer: " + " · ".join(error.message for error in errors))
+        reasons = " · ".join(f"{_clean(_named(error))} {error.reason}" for error in errors)
+        super().__init__(f"no model can answer: {reasons}.")
+
+    def derive(self, excs: Sequence[Exception], /) -> ExceptionGroup[Any]:
+        """Return the group that holds only `excs`, as `except*` and `split` want it."""
+        chosen = [exc for exc in excs if isinstance(exc, APIError)]
+        return AllModelsFailed(chosen) if len(chosen) == len(excs) else ExceptionGroup(self.message, excs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.exceptions,)
+
+
+def _named(error: APIError) -> str:
+    return "/".join(part for part in (error.provider, error.model) if part) or "the model"
 
 
 class BudgetExceeded(LarikError):
-    """The session has spent what it may."""
+    """The session has spent what it may; nothing was sent. Amounts in USD."""
 
     def __init__(self, spent_usd: float, session_usd: float) -> None:
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}. Nothing was sent."
+            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}. Nothing was sent.  "
+            f"%routing budget={max(2 * session_usd, 1):g}"
         )
+        self.args = (spent_usd, session_usd)
         self.spent_usd, self.session_usd = spent_usd, session_usd
 
 
 class ToolError(LarikError):
-    """A tool could not do its work; the text goes to the model."""
+    """A tool could not do its work; the text goes to the model, which may try otherwise."""
+
+    @property
+    def text(self) -> str:
+        """The whole text for the model, with its line breaks."""
+        return str(self.args[0]) if self.args else ""
 
 
 class ReplayMiss(LarikError):
-    """A recording has no such request; `diff` shows the nearest one it has."""
+    """A recording has no such request.
+
+    Args:
+        message: Which recording, and what to do.
+        diff: How the request differs from the nearest one recorded; may have many lines.
+    """
 
     def __init__(self, message: str, *, diff: str = "") -> None:
         super().__init__(message)
         self.diff = diff
 
 
+_BY_KIND: dict[str, type[APIError]] = {
+    "auth": AuthError,
+    "permission": AuthError,
+    "quota": QuotaError,
+    "billing": QuotaError,
+    "not_found_model": ModelNotFound,
+    "connection": Unreachable,
+    "rate_limit": RateLimited,
+    "server_error": ServerError,
+    "overloaded": ServerError,
+    "timeout": ServerError,
+    "bad_request": BadRequest,
+    "context_overflow": ContextOverflow,
+    "content_filter": RefusedError,
+}
+
+
 def classify(
-    status: int | None, headers: Mapping[str, str], body: bytes, *, where: Where = "http"
+    status: int | None, headers: Mapping[str, str] | None, body: bytes, *, where: Where = "http"
 ) -> APIError:
-    """Turn what a server answered into the error to raise."""
-    text = " ".join(body[:500].decode("utf-8", "replace").split())
-    match status:
-        case 401 | 403:
-            return AuthError(text, status=status)
-        case 402:
-            return QuotaError(text, status=status)
-        case 404:
-            return ModelNotFound(text, status=status)
-        case 429:
-            return RateLimited(text, status=status)
-        case int() if 400 <= status < 500 and status != 408:
-            return BadRequest(text, status=status)
-    return ServerError(text, status=status)
+    """Turn what a server answered into the error to raise. Never raises itself.
+
+    Machine codes decide before sentences, sentences before the status: "no credit" comes as 400,
+    402, 403, 412 and 429, and an overflow may hide in a 500 or in a stream that began with 200.
+
+    Args:
+        status: The HTTP status; 200 for an error inside a stream or a JSON body.
+        headers: Those of the answer, in any case of letters; `:exception-type` and the like for
+            an event-stream message.
+        body: The body, or the one event of the stream that is the error. May be cut, huge, a web
+            page, not UTF-8, or empty.
+        where: What kind of answer it came in.
+
+    Returns:
+        The error, not raised, without provider and model: see `APIError.for_provider`.
+    """
+    from larik_nb import _error_answer, _error_verdict
+
+    answer = _error_answer.read(status, headers, body, where=where)
+    return _as_error(answer, _error_verdict.decide(answer))
+
+
+def _as_error(answer: Answer, verdict: Verdict) -> APIError:
+    from larik_nb import _error_answer
+
+    retryable = verdict.retryable
+    if answer.should_retry is False:
+        retryable = False
+    return _BY_KIND[verdict.kind](
+        kind=verdict.kind,
+        status=verdict.status,
+        said=answer.best_sentence(),
+        cause=verdict.cause,
+        retry_after=answer.retry_after,
+        retry_hint=verdict.retry_hint,
+        code=answer.named(_error_answer.REASON_KEYS),
+        type=answer.named(_error_answer.TYPE_KEYS),
+        used_tokens=verdict.used_tokens,
+        max_tokens=verdict.max_tokens,
+        retryable=retryable,
+        cools=verdict.cools,
+    )
 
 
 def transport(error: BaseException, *, host: str = "") -> APIError:
-    """Turn a connection failure into the error to raise."""
-    return Unreachable(f"cannot reach {host or 'the server'}: {error}")
+    """Turn a failure to connect, send or receive into the error to raise. Never raises itself.
+
+    Args:
+        error: The exception of the HTTP library, of `ssl` or of `socket`; its causes are read too.
+        host: Where we wanted to go, for the message: "localhost:11434".
+
+    Returns:
+        Unreachable (no connection), ServerError (dropped) or StallError (silence), not raised.
+    """
+    from larik_nb import _error_transport
+
+    failure = _error_transport.judge(error)
+    made: type[APIError] = {"ServerError": ServerError, "StallError": StallError}.get(failure.error, Unreachable)
+    return made(
+        kind=failure.kind,
+        cause=failure.cause,
+        said=_error_transport.words(error),
+        host=host,
+        retryable=False if failure.final else None,
+        cools="short" if failure.kind == "timeout" else None,
+    )
