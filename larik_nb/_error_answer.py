@@ -232,10 +232,14 @@ class _Walk:
             self.sentence(value, depth, room)
 
     def sentence(self, text: str, depth: int, room: str) -> None:
-        """Note a sentence, and whatever JSON is quoted in it."""
-        self.answer.sentences.append((depth, text[:_MAX_SENTENCE]))
-        for value in _quoted(text):
+        """Note a sentence; JSON quoted in it is taken out and visited by itself."""
+        found = _quoted(text)
+        if found:
+            value, start, end = found
+            text = f"{text[:start]} {text[end:]}"
             self.visit(value, depth + 1, room)
+        if any(char.isalnum() for char in text):
+            self.answer.sentences.append((depth, text[:_MAX_SENTENCE]))
 
     def counts(self, node: dict[str, object]) -> None:
         """Note counts of tokens that are told as numbers."""
@@ -254,24 +258,24 @@ def _count(node: dict[str, object], keys: tuple[str, ...]) -> int | None:
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)
 
 
-def _quoted(text: str) -> Iterator[object]:
-    """JSON, or Python's way to print it, inside a sentence."""
+def _quoted(text: str) -> tuple[object, int, int] | None:
+    """A JSON object, or Python's way to print one, inside a sentence; with where it stands."""
     start, end = text.find("{"), text.rfind("}") + 1
-    if not 0 <= start < end <= _WHOLE:
-        return
-    inner = text[start:end]
-    for reading in (inner, inner.replace('\\"', '"')):
-        try:
-            yield json.JSONDecoder().raw_decode(reading)[0]
-        except (ValueError, RecursionError):
-            continue
-        return
-    if len(inner) <= _MAX_SENTENCE:
-        yield from _literal(inner)
+    if not 0 <= start < end:
+        return None
+    for inner in (text[start:end], text[start:end].replace('\\"', '"')):
+        value = _parse(inner)
+        value = _literal(inner) if value is None else value
+        if isinstance(value, dict):
+            return value, start, end
+    return None
 
 
-def _literal(text: str) -> Iterator[object]:
+def _literal(text: str) -> object:
+    if len(text) > _MAX_SENTENCE:
+        return None
     try:
-        yield ast.literal_eval(text)
+        value: object = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return  # Prose that happens to hold braces: the sentence itself still counts.
+        return None  # Prose that happens to hold braces.
+    return value

@@ -35,7 +35,7 @@ _COMPARED = (
 _MAX_BEFORE = (
     r"(?:maximum|max|limit|window|context (?:length|size)|at most|up to|less than|fewer than"
     r"|no more than|smaller than|<=|< |allowed|supports?|only|truncate to|cannot exceed|n_ctx"
-    r"|max_model_len|\[ ?[01] ?,|上限|最大|不能超过|不超过)[^\d|;]{0,48}?"
+    r"|max_model_len|\[ ?[01] ?,|上限|最大|不能超过|不超过)(?:(?!request|received|got |given|resulted|contain)[^\d|;]){0,48}?"
 )
 _MAX_AFTER = r"(?: tokens?)?\)? ?(?:maximum|max\b|limit\b|(?:token )?context|window)"
 _USED_BEFORE = (
@@ -127,15 +127,23 @@ def _by_cue(text: str) -> tuple[int | None, int | None]:
     excess = re.search(_EXCESS, text)
     if excess:
         text = text.replace(excess[0], " ")
+    if limit_and_sum := _added(text):
+        return limit_and_sum
     numbers = [int(n) for n in re.findall(_NUMBER, text) if int(n) >= 16]
     limit = _cued(text, _MAX_BEFORE + _NUMBER) or _cued(text, _NUMBER + _MAX_AFTER)
     if excess and limit:
         return limit + int(excess[1]), limit
-    if limit is None:
-        return (max(numbers), min(numbers)) if len(set(numbers)) == 2 else (None, None)
-    others = [n for n in numbers if n != limit]
     used = _cued(text, _USED_BEFORE + _NUMBER, but=limit)
-    return _above(limit, used, others), limit
+    if limit is None:
+        return (max(numbers), min(numbers)) if len(set(numbers)) == 2 else (used, None)
+    return _above(limit, used, [n for n in numbers if n != limit]), limit
+
+
+def _added(text: str) -> tuple[int, int] | None:
+    """ "8421 tokens plus 1024 requested exceed 8192"."""
+    added = re.search(r"(\d{2,9})\)?(?: \w+){0,2} plus [^\d|]{0,30}(\d{1,9})", text)
+    limit = _cued(text[added.end() :], _MAX_BEFORE + _NUMBER) if added else None
+    return (int(added[1]) + int(added[2]), limit) if added and limit else None
 
 
 def _above(limit: int, used: int | None, others: list[int]) -> int | None:
@@ -157,4 +165,5 @@ def _plain_numbers(text: str) -> str:
     text = re.sub(r"https?://\S+|[`'\"]", "", text.lower())
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     text = re.sub(r"(\d+(?:\.\d+)?)k\b", lambda m: str(int(float(m[1]) * 1000)), text)
-    return re.sub(r"max_?(?:new_?|completion_?|output_?)?tokens\b(?! per)", "output", text)
+    output = r"max_?(?:new_?|completion_?|output_?)?tokens\b|max(?:imum)? (?:output|completion|new) tokens"
+    return re.sub(output, "output", text)

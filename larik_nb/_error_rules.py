@@ -26,7 +26,7 @@ _EXCEEDS = (
     r"|too (?:long|large|big|many|much)|(?:does|do|did|will|can) ?n[o']?t fit|cannot fit|not enough (?:room|space)"
     r"|must (?:be|have) (?:less|fewer|smaller|shorter|at most|no more|<|below|under)|must not|cannot be (?:more|larger|greater|longer)"
     r"|cannot exceed|should (?:be|not)|reach|at most|up to|reduc|shorten|truncat|limited to|is only|out of|full\b|run out|hit"
-    r"|no smaller than|>|<=|(?:but|however,?) (?:the|your|you|it|this)\b"
+    r"|no smaller than|>|<=|(?:but|however,?) (?:the|your|you|it|this)\b|you (?:requested|sent|asked|provided|used)"
 )
 _WINDOW = (
     r"context (?:length|window|size|limit|capacity|space|budget|max)|(?:length|size) of the context|(?:context|n ctx|num ctx)\b"
@@ -39,7 +39,7 @@ _PROMPT = (
 )
 _DAY = (
     r"per day|per ?week|per ?month|/ ?(?:day|week|month)\b|a day\b|by day|per 86400|daily|weekly|monthly"
-    r"|\b[rt]pd\b|每[日天周月]|当[日天月]|[日月]限|[日月]额度"
+    r"|\b[rt]pd\b|每[日天周月]|[当今本][日天周月]|[日月]限|[日月]额度"
 )
 _MINUTE = r"per ?min|per ?sec|/ ?(?:min|sec|s\b)|\b[rt]p[ms]\b|\bqps\b|a minute|a second|每分钟|每秒"
 
@@ -53,22 +53,22 @@ BILLING = Rule(
     r"|arrear|overdue|unpaid|past (?:due|invoice)|payment (?:is |has |was |method |account )*(?:required|fail|declin|due|overdue|missing|need|not)|(?:failed|failure|missing|outstanding) (?:to pay|payments?|invoices?)"
     r"|spend(?:ing)? (?:limit|cap)|budget (?:has been |is |was )?(?:exceeded|exhausted|reached|used)|(?:exceed|over)\w* .{0,20}budget|hard limit"
     r"|billing (?:is |has |was |account |details )*(?:not |in)|billing (?:hard limit|must|to be|disabled|required|issue|problem)|(?:enable|enabling|set ?up|add|requires?|without|no active) (?:a )?billing|billing to be enabled"
-    r"|good standing|extra usage is required|recharge|top ?up|purchase (?:more |additional )?(?:credits|tokens)|buy (?:more )?credits"
+    r"|good standing|extra usage|recharge|top ?up|purchase (?:more |additional )?(?:credits|tokens)|buy (?:more )?credits"
     r"|(?:subscription|plan|package|trial|resource pack\w*) (?:has |is |was |have )*(?:expired|ended|inactive|not active|required|cancel)|no (?:active )?(?:subscription|resource pack)"
     r"|suspended.{0,80}(?:billing|balance|pay|invoice|spend|recharge)"
-    r"|欠费|余额|充值|未付|资源包|账户.{0,6}不足|费用",
+    r"|(?:套餐|订阅).{0,12}(?:到期|过期|失效)|欠费|余额|充值|未付|资源包|账户.{0,6}不足|费用",
     unless=r"rate limit|per minute|free models per|billing account (?:is )?(?:not found)$",
 )
 
 #: Limits over time. These win over words of size: "too many tokens, please wait".
 RATE = Rule(
     "rate_limit",
-    r"rate ?limit|\brate.{0,20}(?:exceed|limit|too)|too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)|throttl"
+    r"rate ?limit|(?:tokens?|requests?|calls?|quer(?:y|ies)|messages?|prompts?|characters) (?:per|an?|each|/) ?(?:min|sec|hour|day|week|month)|\brate.{0,20}(?:exceed|limit|too)|too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)|throttl"
     r"|(?:exceed|limit|maximum|allow|up to|reach|quota|only|\d).{0,80}(?:" + _MINUTE + "|" + _DAY + r"|per hour|hourly)"
     r"|\b[rt]p[mdsh]\b|\bqps\b|concurren\w*.{0,50}(?:limit|exceed|reach|max|too|full)|(?:limit|exceed|max|reach|too many|too much).{0,40}concurren"
     r"|requests? (?:limit|quota|frequency|rate)|limit (?:requests|tokens|burst)|burst|too (?:fast|frequent|quick)|frequen|slow down"
     r"|request limit|usage limit|quota|tokens? usage|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|fair use"
-    r"|请求.{0,8}(?:频|过多|过快|超限|上限)|频率|频繁|限流|限速|并发|速率|配额|额度|用量|次数.{0,6}(?:上限|超|用)",
+    r"|请求.{0,8}(?:频|过多|过快|超限|上限)|频率|频繁|限流|流量限制|流控|限额|使用.{0,4}上限|限速|并发|速率|配额|额度|用量|次数.{0,6}(?:上限|超|用)",
     unless=r"frequency.?penalty",
 )
 #: Waiting words: a rate only where nothing else explains the refusal.
@@ -76,9 +76,10 @@ WAIT = Rule(
     "rate_limit",
     r"please wait|wait (?:a|before|for|until|\d)|(?:again|retry) (?:in|after) \d|slow down|too many tokens.{0,60}(?:wait|later)|稍后|等待",
 )
-QUOTA = Rule("quota", r"quota|usage limit|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|配额|额度|用量|" + _DAY)
+QUOTA = Rule("quota", r"quota|usage limit|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|配额|额度|用量|使用.{0,4}上限|" + _DAY)
 #: A quota or rate whose period is longer than a person waits.
-LONG_PERIOD = Rule("quota", _DAY + r"|(?:session|plan|usage|trial) .{0,20}limit|limit: 0\b")
+LONG_PERIOD = Rule("quota", _DAY + r"|limit: 0\b")
+PLAN = Rule("quota", r"(?:session|plan|usage|trial) .{0,20}limit|使用.{0,4}上限", unless=_MINUTE)
 SHORT_PERIOD = Rule("quota", _MINUTE)
 
 OVERLOADED = Rule(
@@ -86,35 +87,38 @@ OVERLOADED = Rule(
     r"overload|(?:at|over|no|out of|insufficient|limited|exceed\w*|lack of) (?:available )?(?:service |server |compute |tier )?capacity|capacity (?:is |has been |was )?(?:exceed|reach|limit|full|constraint|unavailable)"
     r"|(?:server|service|system|engine|model|worker|is|are|too|currently|instance)s? (?:is |are |currently |too |very )*busy|(?:high|heavy) (?:traffic|demand|load|volume)"
     r"|temporar\w* (?:unavailable|overloaded|out of service|down)|(?:service|server|model|provider|engine|currently|is|backend) (?:is )?(?:currently |temporarily )?unavailable|not (?:currently )?available (?:right now|at the moment)"
-    r"|loading (?:the )?model|model .{0,40}(?:loading|warming|starting|not ready|being loaded|initiali)|warming up|cold start|starting up|still (?:loading|starting|being loaded)"
+    r"|warming up|cold start|starting up|still (?:loading|starting|being loaded)"
     r"|queue (?:is |size |length |limit )*(?:full|exceed|reach|limit|too)|pending requests|(?:total|worker|server) request limit|no (?:available|healthy|free|idle) (?:\w+ ){0,2}(?:server|worker|provider|instance|upstream|replica|slot|channel|backend|node|endpoint)"
     r"|unable to process your request|slots? (?:are |is )?(?:busy|unavailable)|no slot|maintenance"
-    r"|繁忙|过载|负载|拥挤|忙碌|暂不可用|维护|排队",
+    r"|访问量|流量.{0,4}[大高]|繁忙|过载|负载|拥挤|忙碌|暂不可用|维护|排队",
 )
+
+LOADING = Rule("overloaded", r"loading (?:the )?model|model .{0,40}(?:loading|warming|starting|not ready|being loaded|initiali)", unless=r"fail|error|crash|stopped")
 
 #: An asked output above the model's own maximum: a bad request unless the prompt is named too.
 OUTPUT_CAP = Rule(
     "bad_request",
     r"max (?:new |completion |output |generated |response )?tokens?\b|max(?:imum)? (?:number of )?(?:output|completion|generated|new|response) tokens?|maximum tokens you requested|max(?:imum)? (?:output|completion|generation|response) (?:length|limit|size)|num predict|max length to generate|completion tokens|output tokens",
-    unless=r"prompt|\binputs?\b|messages|conversation|history|text input|got -\d|too small|is negative|(?:context|kv).{0,40}(?:reduce|shorten|full)|decoder|"
+    unless=r"prompt|\binputs?\b|messages|conversation|history|text input|tokens in (?:the |your )?request|got -\d|too small|is negative|(?:context|kv).{0,40}(?:reduce|shorten|full)|decoder|"
     r"输入|(?:max|maximum) (?:input|prompt|context)",
 )
 #: Things that are too long without being the prompt.
 _NOT_PROMPT = (
-    r"\bimages?\b|audio|video|\bpdf\b|\bfiles?\b|pages|\burls?\b|stop sequences?|tool (?:name|description|call id)|function name|\bname\b.{0,30}too long|metadata|schema|headers?\b|embedding"
+    r"images? (?:size|exceed|is too|too|dimension|count|url|file|width|height|resolution|pixel)|\d image|(?:size|dimensions?|number|count) of (?:the )?images?|audio|video|\bpdf\b|\bfiles?\b|pages|\burls?\b|stop sequences?|tool (?:name|description|call id)|function name|\bname\b.{0,30}too long|metadata|schema|headers?\b|embedding"
     r"|maximum number of items|array too long|string too long|string above|temperature|top [pk]\b|logprobs|logit bias|\bseed\b|safety identifier|user id"
     r"|budget tokens|thinking budget|reasoning tokens|cache control|number of tools|too many tools|tools? : max|time ?out|timed out|memory\b|penalty|cache key"
 )
 OVERFLOW: tuple[Rule, ...] = (
+    Rule("context_overflow", r"(?:prompt|inputs?|messages|conversation|chat|context|history|request|text|query)(?: is| are| was| were| has| length| size| tokens?| context| body| payload){0,3} (?:far |much |way )?too (?:long|large|big|many)", unless=_NOT_PROMPT),
     Rule("context_overflow", r"(?:" + _WINDOW + r").{0,160}(?:" + _EXCEEDS + r")|(?:" + _EXCEEDS + r").{0,120}(?:" + _WINDOW + r")", unless=r"long context|string too long|images? (?:size|exceeds?|is too|too)|temperature|array too long"),
     Rule("context_overflow", r"(?:prompt|inputs?|messages?|context|conversation|history|request|query|text|body|content|payload|entity|sequence)\b.{0,40}(?:is|are|was|were|has|length|size|too|tokens?)\b.{0,40}(?:too (?:long|large|big|many)|exceed)", unless=_NOT_PROMPT),
     Rule("context_overflow", r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3})", unless=_NOT_PROMPT + r"|quota|balance|\brate\b|credits"),
-    Rule("context_overflow", r"(?:inputs?|prompt|tokens?|messages).{0,60}(?:must|should|can|cannot|may).{0,30}(?:less|fewer|<|at most|no more|shorter|smaller|exceed|longer|\[ ?[01] ?, ?\d)", unless=_NOT_PROMPT + r"|at least 1 (?:token|character)"),
-    Rule("context_overflow", r"(?:too many|too much) (?:input |prompt |total |text )?tokens|tokens? (?:count |limit |number )?(?:is |was |has been |have been )?(?:too (?:many|large|high)|exceed\w*|reached)|token limit|request too large|payload too large|content too large|entity too large|input too long|prompt too long", unless=_NOT_PROMPT),
+    Rule("context_overflow", r"(?:inputs?|prompt|tokens?|messages).{0,60}(?:must|should|can|cannot|may).{0,30}(?:less|fewer|<|at most|no more|shorter|smaller|exceed|longer|\[ ?[01] ?, ?\d).{0,30}(?:tokens?|length|context|char|\d{4})", unless=_NOT_PROMPT + r"|at least 1 (?:token|character)"),
+    Rule("context_overflow", r"(?:too many|too much) (?:(?:input|prompt|total|text) )*(?:tokens|bytes|characters)|(?:conversation|chat|session|thread) (?:length )?limit|max(?:imum)? (?:allowed )?(?:input|prompt|context) (?:characters|tokens|length|size) (?:is|was|of|:)|tokens in (?:the |your )?(?:request|prompt|input|messages) (?:is |are )?(?:more|greater|larger) than|tokens? (?:count |limit |number )?(?:is |was |has been |have been )?(?:too (?:many|large|high)|exceed\w*|reached)|token limit|request too large|payload too large|content too large|entity too large|input too long|prompt too long", unless=_NOT_PROMPT),
     Rule("context_overflow", r"range of input length|cannot truncate to \d+|max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d|tokens? to keep from the (?:initial|first)|keep the first \d+ tokens"),
     Rule("context_overflow", r"(?:reduce|shorten|decrease|trim|cut|smaller|shorter|fewer|truncate).{0,30}(?:prompt|inputs?\b|messages|conversation|context|history|document)|(?:start|begin|open) a new (?:chat|conversation|thread)", unless=_NOT_PROMPT),
     Rule("context_overflow", r"\d+ (?:input |prompt |text )?tokens? ?(?:>|exceeds?|are more than|is more than) ?\d+", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"(?:上下文|输入|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)|(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)", unless=r"图片|图像|文件|频|并发|配额|次数"),
+    Rule("context_overflow", r"(?:上下文|输入|prompt|input|context|message|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)|(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)", unless=r"图片|图像|文件|频|并发|配额|次数"),
 )  # fmt: skip
 
 REFUSED = Rule(
@@ -132,15 +136,15 @@ CREDENTIALS = Rule(
     "auth",
     r"(?:invalid|incorrect|wrong|bad|missing|unknown|malformed|expired|revoked|not valid|no|without|empty|provide|specify|include|unrecognized|inactive|disabled|verify|check|find|found|need|requires?|recogni[sz]e|match|illegal|set|validate).{0,40}"
     r"(?:api ?-?key|api ?-?token|access ?-?token|auth\w* ?-?token|bearer|credentials?|auth\w* (?:header|info|parameter|credential)|subscription key|security token|oauth|password|jwt|secret key|access key|session token|id token|signing key|login cookie|user token)"
-    r"|(?:api ?-?key|access ?-?token|token|credentials?|bearer|password|security token|auth\w* (?:header|token)|secret|signature we calculated|jwt|oauth|session|login|key)\b.{0,50}(?:invalid|incorrect|is not|not (?:valid|found|provided|recogni[sz]ed|set|active|exist)|expired|revoked|missing|wrong|malformed|required|disabled|not match|(?:was|were) (?:not|refused|rejected)|does not|rejected|deleted|illegal|leaked|invalidated)"
-    r"|unauthori[sz]ed|unauthenticated|not authenticated|(?:authentication|authorization|auth) (?:error|fail\w*|required|exception|is required|parameter|invalid|denied|not)|(?:could not|cannot|can not|failed to|unable to|fails?) (?:to )?(?:authenticate|authori[sz]e|verify your identity)|please (?:log|sign) ?in|log ?in required|sign ?in\b|must (?:be )?(?:log|sign|authenticat)"
+    r"|(?:api ?-?key|access ?-?token|token|credentials?|bearer|password|security token|auth\w* (?:header|token)|secret|signature we calculated|jwt|oauth|session|login|(?:access|secret|subscription|your|provided) key)\b.{0,50}(?:invalid|incorrect|is not|not (?:valid|found|provided|recogni[sz]ed|set|active|exist)|expired|revoked|missing|wrong|malformed|required|disabled|not match|(?:was|were) (?:not|refused|rejected)|does not|rejected|deleted|illegal|leaked|invalidated)"
+    r"|unauthori[sz]ed|unauthenticated|not authenticated|(?:authentication|authorization|auth) (?:error|fail\w*|required|exception|is required|parameter|invalid|denied|not)|(?:could not|cannot|can not|failed to|unable to|fails?) (?:to )?(?:resolve auth\w*|authenticate|authori[sz]e|verify your identity)|please (?:log|sign) ?in|log ?in required|sign ?in\b|must (?:be )?(?:log|sign|authenticat)"
     r"|鉴权|认证失败|未认证|身份验证|密钥|令牌.{0,8}(?:无效|过期|错误|不正确|失效)|(?:无效|错误)的?.{0,4}令牌|api ?-?key.{0,6}(?:无效|错误|不正确|过期)|未登录",
     unless=r"unexpected token|invalid token (?:at|in|id|index)|token (?:at|in) position|tokens? count|special token|stop token|tool|signature in thinking|thought signature|max tokens|input tokens|response format|required parameter|model .{0,60}(?:does not exist|not found|not exist)|json",
 )
 NOT_FOUND = Rule(
     "not_found_model",
     r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not a|unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)"
-    r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))|no models? (?:is |are )?(?:loaded|found|available)|no endpoints? (?:found|that|available)|not a chat model|invalid model"
+    r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))|no models? (?:is |are )?(?:loaded|found|available)|no endpoints? (?:found|that|available)|not a (?:chat|valid|known|supported) model|invalid model"
     r"|page not found|route not found|not found: ?/|cannot (?:post|get) /|no route (?:matched|for)|unknown (?:url|path|route|endpoint)|no such (?:path|route)|url .{0,40}not found|path .{0,40}not found"
     r"|模型.{0,20}(?:不存在|未找到|不可用|已下线|下线|不支持)|(?:不存在|未知|无效|没有找到)的?.{0,8}模型",
     unless=r"model .{0,40}does not support (?!chat|generate|this (?:api|endpoint)|the .{0,20}(?:api|endpoint))|no fallback model|tool(?:s|_| )|function call|parameter|argument|response format|temperature|image|\bitem\b|tokens",
@@ -152,15 +156,16 @@ PERMISSION = Rule(
     r"|(?:country|region|territory|location|jurisdiction).{0,40}(?:not |un|restrict|block|prohib)|not (?:yet )?(?:available|supported) (?:in|for) (?:your|this) (?:country|region|location|territory|subscription|account|organi|project|plan|tier)|unsupported (?:country|region)"
     r"|must be verified|verify (?:your )?(?:organi[sz]ation|identity)|verification required|gated|accept (?:the )?(?:terms|license|agreement|conditions)|(?:request|waitlist|apply for) access|not (?:been )?(?:enabled|activated|opened)|has not been used in project|(?:service|api|account|organi[sz]ation|project|user|workspace|team|consumer)\b.{0,40}(?:disabled|suspended|deactivated|banned|blocked|terminated|locked|frozen|restricted)"
     r"|\bip\b.{0,40}(?:not |block|ban|deny|denied|restrict|whitelist|allowlist)|you have been blocked|have been blocked|attention required|just a moment|verify you are human|security (?:check|policy)|data policy"
-    r"|无权|没有权限|权限不足|禁止访问|未开通|封禁|冻结|不支持.{0,4}(?:地区|区域)|实名",
-    unless=r"not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))|not allowed to (?:be|have|set|contain)|(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)|extra inputs",
+    r"|无权|没有权限|权限不足|未开放|暂无.{0,8}权限|禁止访问|未开通|封禁|冻结|不支持.{0,4}(?:地区|区域)|实名",
+    unless=r"method not allowed|not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))|not allowed to (?:be|have|set|contain)|(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)|extra inputs",
 )  # fmt: skip
 TIMEOUT = Rule("timeout", r"time ?-?out|timed out|deadline exceeded|deadline expired|took too long|超时")
 
-#: Sentences, in the order they are tried. `{429}` style limits to statuses stand in TEXT_STATUSES.
+#: What a sentence means, in the order tried: rates win over sizes, a clear overflow over a busy
+#: server (a gateway calls every failure "service unavailable"), a vague one does not.
 TEXT: tuple[Rule, ...] = (
-    BILLING, RATE, OVERLOADED, WAIT, OUTPUT_CAP, *OVERFLOW, REFUSED, CREDENTIALS, NOT_FOUND,
-    PERMISSION, TIMEOUT,
+    BILLING, RATE, LOADING, OUTPUT_CAP, *OVERFLOW[:2], OVERLOADED, WAIT, *OVERFLOW[2:], REFUSED,
+    CREDENTIALS, NOT_FOUND, PERMISSION, TIMEOUT,
 )  # fmt: skip
 
 #: Kinds that a sentence may mean only where the status leaves it open. A 400 that mentions a
@@ -176,7 +181,7 @@ STATUSES: dict[Rule, frozenset[int]] = {
 CODES: tuple[Rule, ...] = (
     Rule("bad_request", r"unsupported (?:value|parameter|type)|(?:array|integer|number|decimal) (?:above|below)|string below|invalid (?:image|type|value|json|schema|function|base64)|tool use failed|extra forbidden|json validate|image (?:too large|parse|content)|missing required|unknown parameter|empty (?:array|string)|previous response not found|invalid encrypted content"),
     Rule("rate_limit", r"throttl|rate ?limit|rate quota|too many requests|limit (?:requests|tokens|burst|rate)|\b(?:rpm|tpm|qps|rps|tpd|rpd)\b|burst|concurren|rate exceeded|slow down|(?:over|exceed\w*) ?rate|request ?limit|rate ?limited|(?:requests|frequency) limit"),
-    Rule("context_overflow", r"context (?:length|window|size|limit|overflow|too)|(?:prompt|inputs?|request|payload|entity|content|messages?|body|context|conversation)s? (?:is |text |entity |length |tokens? |body )*(?:too (?:long|large|big|many)|exceed\w*|overflow|limit exceed\w*)|(?:max|maximum) (?:prompt|input|context) (?:tokens?|length|size)? ?exceed\w*|exceed\w* (?:\w+ )?(?:context|window|max(?:imum)? (?:input|prompt|context))|tokens? (?:limit|length|count)s? (?:reached|exceed\w*)|too many (?:input )?tokens|length limit exceed\w*", unless=r"rate|quota|output|completion|image|file|audio|finish"),
+    Rule("context_overflow", r"context (?:length|window|size|limit|overflow|too)|(?:prompt|inputs?|request|payload|entity|content|messages?|body|context|conversation)s? (?:is |text |entity |length |tokens? |body )*(?:too (?:long|large|big|many)|exceed\w*|overflow|limit exceed\w*)|(?:max|maximum) (?:prompt|input|context) (?:tokens?|length|size)? ?exceed\w*|exceed\w* (?:\w+ )?(?:context|window|max(?:imum)? (?:input|prompt|context))|tokens? (?:limit|length|count)s? (?:reached|exceed\w*)|(?:characters|tokens) too long|too many (?:input )?tokens|length limit exceed\w*", unless=r"rate|quota|output|completion|image|file|audio|finish"),
     Rule("content_filter", r"content (?:filter|policy|block|moderat|management|violation|safety|not allowed)|responsible ai|policy violation|usage policy|sensitive|data inspection|moderation|\bsafety|prohibited content|blocklist|recitation|\bspii\b|flagged|guardrail|unsafe|image safety|cyber policy|risk control|illegal content"),
     Rule("billing", r"arrear|overdue|billing|payment (?:required|fail\w*|method)|insufficient (?:balance|credits?|funds?|account balance)|credits? (?:balance|limit|exhaust|insufficient|exceed)|balance (?:not|insufficient|low|exhaust)|no (?:credits?|balance)|spend(?:ing)? limit|ramp limit|prepaid|free ?tier ?only|budget exceeded|unpurchased|not purchased|subscription (?:required|expired)"),
     Rule("quota", r"insufficient (?:user )?quota|quota|usage limit|(?:daily|weekly|monthly|plan|account|session) .{0,12}limit|exceeded current|account limited"),
@@ -235,6 +240,7 @@ BUSINESS_CODES: dict[str, dict[str, str]] = {
         "10907": "context_overflow", "11200": "permission", "11201": "quota",
         "11202": "rate_limit", "11203": "rate_limit",
     },
+    "object": {},  # A dialect with its own numbers, whose types are words.
     "": {
         "1000": "auth", "1001": "auth", "1002": "auth", "1003": "auth", "1004": "auth",
         "1110": "permission", "1111": "auth", "1112": "permission", "1113": "billing",

@@ -89,8 +89,19 @@ def _by_code(answer: Answer, phrases: list[str]) -> str | None:
         phrase = _code_phrase(code.value)
         if kind := _exhausted(phrase, phrases) or _first(rules.CODES, [phrase]):
             return kind
-    numbers = (rules.BUSINESS_CODES.get(c.room, {}).get(c.value) for c in codes)
-    return next((kind for kind in numbers if kind), None)
+    number = _business(answer)
+    return None if number in _VAGUE else number
+
+
+#: Kinds that name a class of failure only: a sentence says more.
+_VAGUE = ("bad_request", "server_error")
+
+
+def _business(answer: Answer) -> str | None:
+    """What a vendor's own number means; the room it stands in tells whose it is."""
+    general = rules.BUSINESS_CODES[""]
+    found = (rules.BUSINESS_CODES.get(c.room, general).get(c.value) for c in answer.ordered_codes())
+    return next((kind for kind in found if kind), None)
 
 
 def _code_phrase(code: str) -> str:
@@ -110,7 +121,7 @@ def _by_text(phrases: list[str], status: int | None) -> str | None:
     for rule in rules.TEXT:
         allowed = rules.STATUSES.get(rule)
         if (allowed is None or status is None or status in allowed) and matches(rule, phrases):
-            return rule.kind
+            return "quota" if rule is rules.RATE and matches(rules.QUOTA, phrases) else rule.kind
     return None
 
 
@@ -119,6 +130,8 @@ def _by_weak_code(answer: Answer, status: int | None) -> str | None:
     edge = re.search(r"error code:? (1\d{3})\b", answer.text().lower())
     if edge and edge[1] in rules.EDGE_CODES:
         return rules.EDGE_CODES[edge[1]]
+    if number := _business(answer):
+        return number
     if status is not None and status >= 400:
         return None
     return _first(rules.WEAK_CODES, [_code_phrase(code.value) for code in answer.ordered_codes()])
@@ -135,7 +148,7 @@ def _refined(kind: str, answer: Answer, phrases: list[str], status: int | None) 
     """Add what the kind alone does not tell: periods, sizes, delays."""
     if kind in ("rate_limit", "quota", "auth", "permission") and matches(rules.BILLING, phrases):
         kind = "billing"
-    if kind == "rate_limit" and matches(rules.LONG_PERIOD, phrases):
+    if kind == "rate_limit" and _is_named_long(phrases):
         kind = "quota"
     if kind == "context_overflow":
         return _overflow(answer, status)
@@ -158,10 +171,14 @@ _WAITING = ("rate_limit", "quota", "overloaded", "server_error", "timeout")
 
 def _is_long(answer: Answer, phrases: list[str]) -> bool:
     """Whether a quota comes back later than a person waits; unknown periods count as long."""
-    if matches(rules.LONG_PERIOD, phrases):
+    if _is_named_long(phrases):
         return True
     exhausted = any(_exhausted(_code_phrase(code.value), phrases) for code in answer.codes)
     return not (exhausted or matches(rules.SHORT_PERIOD, phrases))
+
+
+def _is_named_long(phrases: list[str]) -> bool:
+    return matches(rules.LONG_PERIOD, phrases) or matches(rules.PLAN, phrases)
 
 
 def _overflow(answer: Answer, status: int | None) -> Verdict:
