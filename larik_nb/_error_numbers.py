@@ -141,7 +141,7 @@ def _by_cue(text: str) -> tuple[int | None, int | None]:
 
 def _added(text: str) -> tuple[int, int] | None:
     """ "8421 tokens plus 1024 requested exceed 8192"."""
-    added = re.search(r"(\d{2,9})\)?(?: \w+){0,2} plus [^\d|]{0,30}(\d{1,9})", text)
+    added = re.search(r"(\d{2,9})(?: \w+){0,2}\)?(?: \w+){0,2} plus [^\d|]{0,30}(\d{1,9})", text)
     limit = _cued(text[added.end() :], _MAX_BEFORE + _NUMBER) if added else None
     return (int(added[1]) + int(added[2]), limit) if added and limit else None
 

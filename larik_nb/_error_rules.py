@@ -67,7 +67,7 @@ RATE = Rule(
     r"|(?:exceed|limit|maximum|allow|up to|reach|quota|only|\d).{0,80}(?:" + _MINUTE + "|" + _DAY + r"|per hour|hourly)"
     r"|\b[rt]p[mdsh]\b|\bqps\b|concurren\w*.{0,50}(?:limit|exceed|reach|max|too|full)|(?:limit|exceed|max|reach|too many|too much).{0,40}concurren"
     r"|requests? (?:limit|quota|frequency|rate)|limit (?:requests|tokens|burst)|burst|too (?:fast|frequent|quick)|frequen|slow down"
-    r"|request limit|usage limit|quota|tokens? usage|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|fair use"
+    r"|request limit|usage limit|quota|tokens? usage|(?:hourly|daily|weekly|monthly).{0,30}(?:limit|cap|allowance)|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|fair use"
     r"|请求.{0,8}(?:频|过多|过快|超限|上限)|频率|频繁|限流|流量限制|流控|限额|使用.{0,4}上限|限速|并发|速率|配额|额度|用量|次数.{0,6}(?:上限|超|用)",
     unless=r"frequency.?penalty",
 )
@@ -98,7 +98,7 @@ LOADING = Rule("overloaded", r"loading (?:the )?model|model .{0,40}(?:loading|wa
 #: An asked output above the model's own maximum: a bad request unless the prompt is named too.
 OUTPUT_CAP = Rule(
     "bad_request",
-    r"max (?:new |completion |output |generated |response )?tokens?\b|max(?:imum)? (?:number of )?(?:output|completion|generated|new|response) tokens?|maximum tokens you requested|max(?:imum)? (?:output|completion|generation|response) (?:length|limit|size)|num predict|max length to generate|completion tokens|output tokens",
+    r"max (?:new |completion |output |generated |response )?tokens?\b|max(?:imum)? (?:number of )?(?:output|completion|generated|new|response) tokens?|maximum tokens you requested|max(?:imum)? (?:output|completion|generation|response) (?:length|limit|size)|num predict|max length to generate|completion tokens|output (?:tokens|length|limit|size)",
     unless=r"prompt|\binputs?\b|messages|conversation|history|text input|tokens in (?:the |your )?request|got -\d|too small|is negative|(?:context|kv).{0,40}(?:reduce|shorten|full)|decoder|"
     r"输入|(?:max|maximum) (?:input|prompt|context)",
 )
@@ -115,7 +115,7 @@ OVERFLOW: tuple[Rule, ...] = (
     Rule("context_overflow", r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3})", unless=_NOT_PROMPT + r"|quota|balance|\brate\b|credits"),
     Rule("context_overflow", r"(?:inputs?|prompt|tokens?|messages).{0,60}(?:must|should|can|cannot|may).{0,30}(?:less|fewer|<|at most|no more|shorter|smaller|exceed|longer|\[ ?[01] ?, ?\d).{0,30}(?:tokens?|length|context|char|\d{4})", unless=_NOT_PROMPT + r"|at least 1 (?:token|character)"),
     Rule("context_overflow", r"(?:too many|too much) (?:(?:input|prompt|total|text) )*(?:tokens|bytes|characters)|(?:conversation|chat|session|thread) (?:length )?limit|max(?:imum)? (?:allowed )?(?:input|prompt|context) (?:characters|tokens|length|size) (?:is|was|of|:)|tokens in (?:the |your )?(?:request|prompt|input|messages) (?:is |are )?(?:more|greater|larger) than|tokens? (?:count |limit |number )?(?:is |was |has been |have been )?(?:too (?:many|large|high)|exceed\w*|reached)|token limit|request too large|payload too large|content too large|entity too large|input too long|prompt too long", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"range of input length|cannot truncate to \d+|max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d|tokens? to keep from the (?:initial|first)|keep the first \d+ tokens"),
+    Rule("context_overflow", r"range of input length|\d (?:input |prompt )?tokens?,? (?:but|while|and|whereas) .{0,30}(?:limit|max)|cannot truncate to \d+|max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d|tokens? to keep from the (?:initial|first)|keep the first \d+ tokens"),
     Rule("context_overflow", r"(?:reduce|shorten|decrease|trim|cut|smaller|shorter|fewer|truncate).{0,30}(?:prompt|inputs?\b|messages|conversation|context|history|document)|(?:start|begin|open) a new (?:chat|conversation|thread)", unless=_NOT_PROMPT),
     Rule("context_overflow", r"\d+ (?:input |prompt |text )?tokens? ?(?:>|exceeds?|are more than|is more than) ?\d+", unless=_NOT_PROMPT),
     Rule("context_overflow", r"(?:上下文|输入|prompt|input|context|message|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)|(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)", unless=r"图片|图像|文件|频|并发|配额|次数"),
@@ -128,7 +128,7 @@ REFUSED = Rule(
     r"|(?:flagged|inappropriate|unsafe|harmful|sensitive|prohibited|moderation|guardrail).{0,40}(?:content|prompt|input|output|text|data|words?|intervened|block)|flagged (?:as|for|by)|was flagged|may contain inappropriate"
     r"|responsible ai|violat\w+ .{0,40}(?:polic|guideline|terms|safety)|blocked (?:by|due to|because of) .{0,30}(?:safety|polic|filter|content|guardrail|moderation)|safety (?:reasons|filter|system|settings)"
     r"|违规|敏感|不安全|安全审核|内容审核|不合规|违反|涉黄|涉政",
-    unless=r"data policy|policy settings",
+    unless=r"data policy|policy settings|(?:account|organi[sz]ation|project|user|workspace|team|api key)\b.{0,40}(?:disabled|suspended|banned|terminated|deactivated|blocked|restricted)",
 )
 
 #: The key itself is missing, wrong, old or revoked.
@@ -157,7 +157,7 @@ PERMISSION = Rule(
     r"|must be verified|verify (?:your )?(?:organi[sz]ation|identity)|verification required|gated|accept (?:the )?(?:terms|license|agreement|conditions)|(?:request|waitlist|apply for) access|not (?:been )?(?:enabled|activated|opened)|has not been used in project|(?:service|api|account|organi[sz]ation|project|user|workspace|team|consumer)\b.{0,40}(?:disabled|suspended|deactivated|banned|blocked|terminated|locked|frozen|restricted)"
     r"|\bip\b.{0,40}(?:not |block|ban|deny|denied|restrict|whitelist|allowlist)|you have been blocked|have been blocked|attention required|just a moment|verify you are human|security (?:check|policy)|data policy"
     r"|无权|没有权限|权限不足|未开放|暂无.{0,8}权限|禁止访问|未开通|封禁|冻结|不支持.{0,4}(?:地区|区域)|实名",
-    unless=r"method not allowed|not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))|not allowed to (?:be|have|set|contain)|(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)|extra inputs",
+    unless=r"method not allowed|not (?:enabled|allowed|permitted) (?:for|on|with|by) (?:this |the )?models?\b|not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))|not allowed to (?:be|have|set|contain)|(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)|extra inputs|extraneous|malformed",
 )  # fmt: skip
 TIMEOUT = Rule("timeout", r"time ?-?out|timed out|deadline exceeded|deadline expired|took too long|超时")
 
@@ -169,11 +169,13 @@ TEXT: tuple[Rule, ...] = (
 )  # fmt: skip
 
 #: Kinds that a sentence may mean only where the status leaves it open. A 400 that mentions a
-#: timeout speaks of the image it could not fetch, a 404 that says "wait" of a fresh deployment.
+#: timeout speaks of the image it could not fetch, a 404 that says "wait" of a fresh deployment,
+#: a 429 with vague words of size of a rate.
 _OPEN = frozenset({200, 408, 409, 420, 424, 425, 429, 498, 499, *range(500, 600)})
 STATUSES: dict[Rule, frozenset[int]] = {
     OVERLOADED: _OPEN,
     TIMEOUT: _OPEN - {429},
+    **dict.fromkeys(OVERFLOW[2:], frozenset(range(1000)) - {429}),
     WAIT: frozenset({200, 400, 413, 420, 422, 429}),
 }
 

@@ -148,6 +148,8 @@ def _refined(kind: str, answer: Answer, phrases: list[str], status: int | None) 
     """Add what the kind alone does not tell: periods, sizes, delays."""
     if kind in ("rate_limit", "quota", "auth", "permission") and matches(rules.BILLING, phrases):
         kind = "billing"
+    if kind == "permission" and matches(rules.REFUSED, phrases):
+        kind = "content_filter"
     if kind == "rate_limit" and _is_named_long(phrases):
         kind = "quota"
     if kind == "context_overflow":
