@@ -6,7 +6,6 @@ stream, plain text, a web page, nothing, or any of these cut short. All become o
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from larik_nb import _error_numbers, _error_text
 
 #: A longer body is read at its ends only: what matters stands at the start or the end.
 _WHOLE, _HEAD, _TAIL = 200_000, 48_000, 8_000
-_MAX_DEPTH, _MAX_NODES, _MAX_SENTENCE = 9, 400, 2_000
+_MAX_DEPTH, _MAX_NODES, _MAX_SENTENCE, _MAX_READ = 9, 400, 2_000, 4_000
 
 #: Where servers put machine codes, the most specific first.
 CODE_KEYS = (
@@ -97,11 +96,16 @@ class Answer:
 
     def text(self) -> str:
         """All sentences, outermost first."""
-        return " | ".join(self.sentences_once())[:6_000]
+        return " | ".join(self.sentences_once())
 
     def sentences_once(self) -> list[str]:
-        """The sentences, outermost first, each once."""
-        return list(dict.fromkeys(sentence for _, sentence in self.sentences))[:20]
+        """The sentences, outermost first, each once; together no longer than is worth reading."""
+        kept, left = [], _MAX_READ
+        for sentence in dict.fromkeys(sentence for _, sentence in self.sentences):
+            if left > 0:
+                kept.append(sentence[:left])
+            left -= len(sentence)
+        return kept
 
     def best_sentence(self) -> str:
         """The innermost sentence: wrappers only say that something failed."""
@@ -111,9 +115,7 @@ class Answer:
         return next((text for depth, text in told if depth == deepest), "")
 
 
-def read(
-    status: int | None, headers: Mapping[str, str] | None, body: bytes, *, where: str
-) -> Answer:
+def read(status: int | None, headers: Mapping[str, str] | None, body: bytes, *, where: str) -> Answer:
     """Read status, headers and body of a failure."""
     answer = Answer(status=status, where=where)
     text = _decode(body)
@@ -274,6 +276,8 @@ def _quoted(text: str) -> tuple[object, int, int] | None:
 def _literal(text: str) -> object:
     if len(text) > _MAX_SENTENCE:
         return None
+    import ast  # only gateways written in Python quote like this
+
     try:
         value: object = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):

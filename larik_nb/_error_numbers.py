@@ -6,7 +6,6 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 #: A longer delay is a slip (milliseconds, a date) rather than advice.
 MAX_DELAY_S = 31 * 86_400.0
@@ -87,6 +86,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _until(date: str, now: str) -> float | None:
     """Seconds until an HTTP date, by the server's own clock where it tells it."""
+    if not date:
+        return None
+    from email.utils import parsedate_to_datetime  # pulls in sockets and calendars; dates are rare
+
     try:
         end = parsedate_to_datetime(date).timestamp()
         start = parsedate_to_datetime(now).timestamp() if now else time.time()
@@ -140,7 +143,7 @@ def _by_cue(text: str) -> tuple[int | None, int | None]:
 
 
 def _added(text: str) -> tuple[int, int] | None:
-    """ "8421 tokens plus 1024 requested exceed 8192"."""
+    """Return the sum and the limit of "8421 tokens plus 1024 requested exceed 8192"."""
     added = re.search(r"(\d{2,9})(?: \w+){0,2}\)?(?: \w+){0,2} plus [^\d|]{0,30}(\d{1,9})", text)
     limit = _cued(text[added.end() :], _MAX_BEFORE + _NUMBER) if added else None
     return (int(added[1]) + int(added[2]), limit) if added and limit else None

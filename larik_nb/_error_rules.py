@@ -4,7 +4,8 @@ Every text is reduced to a *phrase* before a rule sees it: lower case, CamelCase
 split into words, no addresses and no quotes. `ContextLengthExceeded`, `context_length_exceeded`
 and "Context length exceeded" are one phrase, so a rule states a meaning once.
 
-In each list the first rule that matches decides; `unless` is what makes a match mean nothing.
+A rule is a list of patterns, any of which may match. `<window>` in a pattern stands for any of
+`WORDS["window"]`. In each table the first rule that matches decides.
 """
 
 from __future__ import annotations
@@ -13,153 +14,437 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """A phrase that matches `pattern`, and not `unless`, means `kind`."""
+    """A phrase that matches one of `patterns`, and none of `unless`, means `kind`."""
 
     kind: str
-    pattern: str
-    unless: str = "$^"
+    patterns: tuple[str, ...]
+    unless: tuple[str, ...] = ()
 
 
-# What the words of several rules have in common.
-_EXCEEDS = (
-    r"exceed|overflow|surpass|over the|beyond|above|bigger than|(?:longer|larger|greater|more|higher) than"
-    r"|too (?:long|large|big|many|much)|(?:does|do|did|will|can) ?n[o']?t fit|cannot fit|not enough (?:room|space)"
-    r"|must (?:be|have) (?:less|fewer|smaller|shorter|at most|no more|<|below|under)|must not|cannot be (?:more|larger|greater|longer)"
-    r"|cannot exceed|should (?:be|not)|reach|at most|up to|reduc|shorten|truncat|limited to|is only|out of|full\b|run out|hit"
-    r"|no smaller than|>|<=|(?:but|however,?) (?:the|your|you|it|this)\b|you (?:requested|sent|asked|provided|used)"
-)
-_WINDOW = (
-    r"context (?:length|window|size|limit|capacity|space|budget|max)|(?:length|size) of the context|(?:context|n ctx|num ctx)\b"
-    r"|(?:max(?:imum)?|model|allowed|supported) (?:allowed |total |model |supported )?"
-    r"(?:context|sequence|seq|input|prompt|model|token) ?(?:context|sequence|input|prompt|token|tokens)? ?(?:len|length|size|limit|count|window)"
-    r"|max (?:model|seq|input|prompt|context) ?(?:len|length|tokens?)\b|token (?:limit|window)|kv cache|sequence length"
-)
-_PROMPT = (
-    r"prompt|inputs?\b|context|messages|conversation|chat history|history|transcript|tokens?\b|input text|sequence"
-)
-_DAY = (
-    r"per day|per ?week|per ?month|/ ?(?:day|week|month)\b|a day\b|by day|per 86400|daily|weekly|monthly"
-    r"|\b[rt]pd\b|每[日天周月]|[当今本][日天周月]|[日月]限|[日月]额度"
-)
-_MINUTE = r"per ?min|per ?sec|/ ?(?:min|sec|s\b)|\b[rt]p[ms]\b|\bqps\b|a minute|a second|每分钟|每秒"
+#: What several rules have in common.
+WORDS: dict[str, tuple[str, ...]] = {
+    "exceeds": (
+        "exceed", "overflow", "surpass", "over the", "beyond", "above", "bigger than",
+        "(?:longer|larger|greater|more|higher) than",
+        "too (?:long|large|big|many|much)",
+        "(?:does|do|did|will|can) ?n[o']?t fit",
+        "cannot fit", "not enough (?:room|space)",
+        "must (?:be|have) (?:less|fewer|smaller|shorter|at most|no more|<|below|under)",
+        "must not",
+        "cannot be (?:more|larger|greater|longer)",
+        "cannot exceed", "should (?:be|not)", "reach", "at most", "up to", "reduc", "shorten", "truncat",
+        "limited to", "is only", "out of", r"full\b", "run out", "hit", "no smaller than", ">", "<=",
+        r"(?:but|however,?) (?:the|your|you|it|this)\b",
+        "you (?:requested|sent|asked|provided|used)",
+    ),
+    "window": (
+        "context (?:length|window|size|limit|capacity|space|budget|max)",
+        "(?:length|size) of the context", r"(?:context|n ctx|num ctx)\b",
+        "(?:max(?:imum)?|model|allowed|supported) (?:allowed |total |model |supported )?(?:context|sequence|seq|input|prompt|model|token) ?(?:context|sequence|input|prompt|token|tokens)? ?(?:len|length|size|limit|count|window)",
+        r"max (?:model|seq|input|prompt|context) ?(?:len|length|tokens?)\b",
+        "token (?:limit|window)", "kv cache", "sequence length",
+    ),
+    "day": (
+        "per day", "per ?week", "per ?month", r"/ ?(?:day|week|month)\b", "by day", "per 86400", "daily",
+        "weekly", "monthly", r"\b[rt]pd\b", "每[日天周月]", "[当今本][日天周月]", "[日月]限", "[日月]额度",
+    ),
+    "minute": (
+        "per ?min", "per ?sec", r"/ ?(?:min|sec|s\b)", r"\b[rt]p[ms]\b", r"\bqps\b", "每分钟", "每秒",
+    ),
+    "not prompt": (
+        "images? (?:size|exceed|is too|too|dimension|count|url|file|width|height|resolution|pixel)",
+        r"\d image",
+        "(?:size|dimensions?|number|count) of (?:the )?images?",
+        "audio", "video", r"\bpdf\b", r"\bfiles?\b", "pages", r"\burls?\b", "stop sequences?",
+        "tool (?:name|description|call id)", "function name", r"\bname\b.{0,30}too long", "metadata", "schema",
+        r"headers?\b", "embedding", "maximum number of items", "array too long", "string too long", "string above",
+        "temperature", r"top [pk]\b", "logprobs", "logit bias", r"\bseed\b", "safety identifier", "user id",
+        "budget tokens", "thinking budget", "reasoning tokens", "cache control", "number of tools", "too many tools",
+        "tools? : max", "time ?out", "timed out", r"memory\b", "penalty", "cache key",
+    ),
+}  # fmt: skip
 
-#: Money words that overrule a code that speaks of rates, rights or bad arguments.
+#: Money: overrules a code that speaks of rates, rights or bad arguments.
 BILLING = Rule(
     "billing",
-    r"(?:insufficient|not enough|too low|negative|exhausted|no (?:remaining|more|available)|ran out|run out|out of|zero|empty|depleted|does ?n[o]?t have|lack|used up|without|need|requires?).{0,30}"
-    r"(?:balance|credits?\b|funds?\b|money|prepaid|prepayment)"
-    r"|(?:balance|credits?|funds?|prepaid).{0,40}(?:insufficient|too low|exhausted|negative|depleted|used up|ran out|run out|empty|not enough|not sufficient|below|exceeded|expired)"
-    r"|insufficient (?:user )?(?:balance|credit|fund)|credit (?:balance|limit)|exceeded .{0,30}credits|included credits"
-    r"|arrear|overdue|unpaid|past (?:due|invoice)|payment (?:is |has |was |method |account )*(?:required|fail|declin|due|overdue|missing|need|not)|(?:failed|failure|missing|outstanding) (?:to pay|payments?|invoices?)"
-    r"|spend(?:ing)? (?:limit|cap)|budget (?:has been |is |was )?(?:exceeded|exhausted|reached|used)|(?:exceed|over)\w* .{0,20}budget|hard limit"
-    r"|billing (?:is |has |was |account |details )*(?:not |in)|billing (?:hard limit|must|to be|disabled|required|issue|problem)|(?:enable|enabling|set ?up|add|requires?|without|no active) (?:a )?billing|billing to be enabled"
-    r"|good standing|extra usage|recharge|top ?up|purchase (?:more |additional )?(?:credits|tokens)|buy (?:more )?credits"
-    r"|(?:subscription|plan|package|trial|resource pack\w*) (?:has |is |was |have )*(?:expired|ended|inactive|not active|required|cancel)|no (?:active )?(?:subscription|resource pack)"
-    r"|suspended.{0,80}(?:billing|balance|pay|invoice|spend|recharge)"
-    r"|(?:套餐|订阅).{0,12}(?:到期|过期|失效)|欠费|余额|充值|未付|资源包|账户.{0,6}不足|费用",
-    unless=r"rate limit|per minute|free models per|billing account (?:is )?(?:not found)$",
-)
+    (
+        r"(?:insufficient|not enough|too low|negative|exhausted|no (?:remaining|more|available)|ran out|run out|out of|zero|empty|depleted|does ?n[o]?t have|lack|used up|without|need|requires?).{0,30}(?:balance|credits?\b|funds?\b|money|prepaid|prepayment)",
+        "(?:balance|credits?|funds?|prepaid).{0,40}(?:insufficient|too low|exhausted|negative|depleted|used up|ran out|run out|empty|not enough|not sufficient|below|exceeded|expired)",
+        "insufficient (?:user )?(?:balance|credit|fund)",
+        "credit (?:balance|limit)", "exceeded .{0,30}credits", "included credits", "arrear", "overdue", "unpaid",
+        "past (?:due|invoice)",
+        "payment (?:is |has |was |method |account )*(?:required|fail|declin|due|overdue|missing|need|not)",
+        "(?:failed|failure|missing|outstanding) (?:to pay|payments?|invoices?)",
+        "spend(?:ing)? (?:limit|cap)",
+        "budget (?:has been |is |was )?(?:exceeded|exhausted|reached|used)",
+        r"(?:exceed|over)\w* .{0,20}budget", "hard limit",
+        "billing (?:is |has |was |account |details )*(?:not |in)",
+        "billing (?:hard limit|must|to be|disabled|required|issue|problem)",
+        "(?:enable|enabling|set ?up|add|requires?|without|no active) (?:a )?billing",
+        "billing to be enabled", "good standing", "extra usage", "recharge", "top ?up",
+        "purchase (?:more |additional )?(?:credits|tokens)",
+        "buy (?:more )?credits",
+        r"(?:subscription|plan|package|trial|resource pack\w*) (?:has |is |was |have )*(?:expired|ended|inactive|not active|required|cancel)",
+        "no (?:active )?(?:subscription|resource pack)",
+        "suspended.{0,80}(?:billing|balance|pay|invoice|spend|recharge)",
+        "(?:套餐|订阅).{0,12}(?:到期|过期|失效)", "欠费", "余额", "充值", "未付", "资源包", "账户.{0,6}不足", "费用",
+    ),
+    unless=(
+        "rate limit", "per minute", "free models per",
+        "billing account (?:is )?(?:not found)$",
+    ),
+)  # fmt: skip
 
-#: Limits over time. These win over words of size: "too many tokens, please wait".
+#: Limits over time. They win over words of size: "too many tokens, please wait".
 RATE = Rule(
     "rate_limit",
-    r"rate ?limit|(?:tokens?|requests?|calls?|quer(?:y|ies)|messages?|prompts?|characters) (?:per|an?|each|/) ?(?:min|sec|hour|day|week|month)|\brate.{0,20}(?:exceed|limit|too)|too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)|throttl"
-    r"|(?:exceed|limit|maximum|allow|up to|reach|quota|only|\d).{0,80}(?:" + _MINUTE + "|" + _DAY + r"|per hour|hourly)"
-    r"|\b[rt]p[mdsh]\b|\bqps\b|concurren\w*.{0,50}(?:limit|exceed|reach|max|too|full)|(?:limit|exceed|max|reach|too many|too much).{0,40}concurren"
-    r"|requests? (?:limit|quota|frequency|rate)|limit (?:requests|tokens|burst)|burst|too (?:fast|frequent|quick)|frequen|slow down"
-    r"|request limit|usage limit|quota|tokens? usage|(?:hourly|daily|weekly|monthly).{0,30}(?:limit|cap|allowance)|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|fair use"
-    r"|请求.{0,8}(?:频|过多|过快|超限|上限)|频率|频繁|限流|流量限制|流控|限额|使用.{0,4}上限|限速|并发|速率|配额|额度|用量|次数.{0,6}(?:上限|超|用)",
-    unless=r"frequency.?penalty",
-)
+    (
+        "rate ?limit",
+        "(?:tokens?|requests?|calls?|quer(?:y|ies)|messages?|prompts?|characters) (?:per|an?|each|/) ?(?:min|sec|hour|day|week|month)",
+        r"\brate.{0,20}(?:exceed|limit|too)",
+        "too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)",
+        "throttl",
+        r"(?:exceed|limit|maximum|allow|up to|reach|quota|only).{0,80}(?:<minute>|<day>|per hour|hourly)",
+        r"\b[rt]p[mdsh]\b", r"\bqps\b",
+        r"concurren\w*.{0,50}(?:limit|exceed|reach|max|too|full)",
+        "(?:limit|exceed|max|reach|too many|too much).{0,40}concurren",
+        "requests? (?:limit|quota|frequency|rate)",
+        "limit (?:requests|tokens|burst)", "burst", "too (?:fast|frequent|quick)", "frequen", "slow down",
+        "request limit", "usage limit", "quota", "tokens? usage",
+        "(?:hourly|daily|weekly|monthly).{0,30}(?:limit|cap|allowance)",
+        r"(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b",
+        "fair use", "请求.{0,8}(?:频|过多|过快|超限|上限)", "频率", "频繁", "限流", "流量限制", "流控", "限额", "使用.{0,4}上限", "限速", "并发", "速率",
+        "配额", "额度", "用量", "次数.{0,6}(?:上限|超|用)",
+    ),
+    unless=(
+        "frequency.?penalty",
+        r"(?:sampl\w*|frame|bit) ?rate",
+    ),
+)  # fmt: skip
+
 #: Waiting words: a rate only where nothing else explains the refusal.
 WAIT = Rule(
     "rate_limit",
-    r"please wait|wait (?:a|before|for|until|\d)|(?:again|retry) (?:in|after) \d|slow down|too many tokens.{0,60}(?:wait|later)|稍后|等待",
-)
-QUOTA = Rule("quota", r"quota|usage limit|(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b|配额|额度|用量|使用.{0,4}上限|" + _DAY)
-#: A quota or rate whose period is longer than a person waits.
-LONG_PERIOD = Rule("quota", _DAY + r"|limit: 0\b")
-PLAN = Rule("quota", r"(?:session|plan|usage|trial) .{0,20}limit|使用.{0,4}上限", unless=_MINUTE)
-SHORT_PERIOD = Rule("quota", _MINUTE)
+    (
+        "please wait", r"wait (?:a|before|for|until|\d)", r"(?:again|retry) (?:in|after) \d", "slow down",
+        "too many tokens.{0,60}(?:wait|later)", "稍后", "等待",
+    ),
+)  # fmt: skip
 
+#: A limit over time that is an allowance rather than a speed.
+QUOTA = Rule(
+    "quota",
+    (
+        "quota", "usage limit",
+        r"(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b",
+        "配额", "额度", "用量", "使用.{0,4}上限", "<day>",
+    ),
+)  # fmt: skip
+
+#: A period longer than anybody waits; ...
+LONG_PERIOD = Rule(
+    "quota",
+    (
+        "<day>", r"limit: 0\b",
+    ),
+)  # fmt: skip
+
+#: ... and a plan's allowance, unless it is told per minute.
+PLAN = Rule(
+    "quota",
+    (
+        "(?:session|plan|usage|trial) .{0,20}limit",
+        "使用.{0,4}上限",
+    ),
+    unless=(
+        "<minute>",
+    ),
+)  # fmt: skip
+
+#: A period worth waiting for.
+SHORT_PERIOD = Rule(
+    "quota",
+    (
+        "<minute>",
+    ),
+)  # fmt: skip
+
+#: The server has no room for anybody.
 OVERLOADED = Rule(
     "overloaded",
-    r"overload|(?:at|over|no|out of|insufficient|limited|exceed\w*|lack of) (?:available )?(?:service |server |compute |tier )?capacity|capacity (?:is |has been |was )?(?:exceed|reach|limit|full|constraint|unavailable)"
-    r"|(?:server|service|system|engine|model|worker|is|are|too|currently|instance)s? (?:is |are |currently |too |very )*busy|(?:high|heavy) (?:traffic|demand|load|volume)"
-    r"|temporar\w* (?:unavailable|overloaded|out of service|down)|(?:service|server|model|provider|engine|currently|is|backend) (?:is )?(?:currently |temporarily )?unavailable|not (?:currently )?available (?:right now|at the moment)"
-    r"|warming up|cold start|starting up|still (?:loading|starting|being loaded)"
-    r"|queue (?:is |size |length |limit )*(?:full|exceed|reach|limit|too)|pending requests|(?:total|worker|server) request limit|no (?:available|healthy|free|idle) (?:\w+ ){0,2}(?:server|worker|provider|instance|upstream|replica|slot|channel|backend|node|endpoint)"
-    r"|unable to process your request|slots? (?:are |is )?(?:busy|unavailable)|no slot|maintenance"
-    r"|访问量|流量.{0,4}[大高]|繁忙|过载|负载|拥挤|忙碌|暂不可用|维护|排队",
-)
+    (
+        "overload",
+        r"(?:at|over|no|out of|insufficient|limited|exceed\w*|lack of) (?:available )?(?:service |server |compute |tier )?capacity",
+        "capacity (?:is |has been |was )?(?:exceed|reach|limit|full|constraint|unavailable)",
+        "(?:server|service|system|engine|model|worker|is|are|too|currently|instance)s? (?:is |are |currently |too |very )*busy",
+        "(?:high|heavy) (?:traffic|demand|load|volume)",
+        r"temporar\w* (?:unavailable|overloaded|out of service|down)",
+        "(?:service|server|model|provider|engine|currently|is|backend) (?:is )?(?:currently |temporarily )?unavailable",
+        "not (?:currently )?available (?:right now|at the moment)",
+        "warming up", "cold start", "starting up",
+        "still (?:loading|starting|being loaded)",
+        "queue (?:is |size |length |limit )*(?:full|exceed|reach|limit|too)",
+        "pending requests",
+        "(?:total|worker|server) request limit",
+        r"no (?:available|healthy|free|idle) (?:\w+ ){0,2}(?:server|worker|provider|instance|upstream|replica|slot|channel|backend|node|endpoint)",
+        "unable to process your request",
+        "slots? (?:are |is )?(?:busy|unavailable)",
+        "no slot", "maintenance", "访问量", "流量.{0,4}[大高]", "繁忙", "过载", "负载", "拥挤", "忙碌", "暂不可用", "维护", "排队",
+    ),
+)  # fmt: skip
 
-LOADING = Rule("overloaded", r"loading (?:the )?model|model .{0,40}(?:loading|warming|starting|not ready|being loaded|initiali)", unless=r"fail|error|crash|stopped")
+#: A local server that is still reading its model.
+LOADING = Rule(
+    "overloaded",
+    (
+        "loading (?:the )?model",
+        "model .{0,40}(?:loading|warming|starting|not ready|being loaded|initiali)",
+    ),
+    unless=(
+        "fail", "error", "crash", "stopped",
+    ),
+)  # fmt: skip
 
 #: An asked output above the model's own maximum: a bad request unless the prompt is named too.
 OUTPUT_CAP = Rule(
     "bad_request",
-    r"max (?:new |completion |output |generated |response )?tokens?\b|max(?:imum)? (?:number of )?(?:output|completion|generated|new|response) tokens?|maximum tokens you requested|max(?:imum)? (?:output|completion|generation|response) (?:length|limit|size)|num predict|max length to generate|completion tokens|output (?:tokens|length|limit|size)",
-    unless=r"prompt|\binputs?\b|messages|conversation|history|text input|tokens in (?:the |your )?request|got -\d|too small|is negative|(?:context|kv).{0,40}(?:reduce|shorten|full)|decoder|"
-    r"输入|(?:max|maximum) (?:input|prompt|context)",
-)
-#: Things that are too long without being the prompt.
-_NOT_PROMPT = (
-    r"images? (?:size|exceed|is too|too|dimension|count|url|file|width|height|resolution|pixel)|\d image|(?:size|dimensions?|number|count) of (?:the )?images?|audio|video|\bpdf\b|\bfiles?\b|pages|\burls?\b|stop sequences?|tool (?:name|description|call id)|function name|\bname\b.{0,30}too long|metadata|schema|headers?\b|embedding"
-    r"|maximum number of items|array too long|string too long|string above|temperature|top [pk]\b|logprobs|logit bias|\bseed\b|safety identifier|user id"
-    r"|budget tokens|thinking budget|reasoning tokens|cache control|number of tools|too many tools|tools? : max|time ?out|timed out|memory\b|penalty|cache key"
-)
-OVERFLOW: tuple[Rule, ...] = (
-    Rule("context_overflow", r"(?:prompt|inputs?|messages|conversation|chat|context|history|request|text|query)(?: is| are| was| were| has| length| size| tokens?| context| body| payload){0,3} (?:far |much |way )?too (?:long|large|big|many)", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"(?:" + _WINDOW + r").{0,160}(?:" + _EXCEEDS + r")|(?:" + _EXCEEDS + r").{0,120}(?:" + _WINDOW + r")", unless=r"long context|string too long|images? (?:size|exceeds?|is too|too)|temperature|array too long"),
-    Rule("context_overflow", r"(?:prompt|inputs?|messages?|context|conversation|history|request|query|text|body|content|payload|entity|sequence)\b.{0,40}(?:is|are|was|were|has|length|size|too|tokens?)\b.{0,40}(?:too (?:long|large|big|many)|exceed)", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3})", unless=_NOT_PROMPT + r"|quota|balance|\brate\b|credits"),
-    Rule("context_overflow", r"(?:inputs?|prompt|tokens?|messages).{0,60}(?:must|should|can|cannot|may).{0,30}(?:less|fewer|<|at most|no more|shorter|smaller|exceed|longer|\[ ?[01] ?, ?\d).{0,30}(?:tokens?|length|context|char|\d{4})", unless=_NOT_PROMPT + r"|at least 1 (?:token|character)"),
-    Rule("context_overflow", r"(?:too many|too much) (?:(?:input|prompt|total|text) )*(?:tokens|bytes|characters)|(?:conversation|chat|session|thread) (?:length )?limit|max(?:imum)? (?:allowed )?(?:input|prompt|context) (?:characters|tokens|length|size) (?:is|was|of|:)|tokens in (?:the |your )?(?:request|prompt|input|messages) (?:is |are )?(?:more|greater|larger) than|tokens? (?:count |limit |number )?(?:is |was |has been |have been )?(?:too (?:many|large|high)|exceed\w*|reached)|token limit|request too large|payload too large|content too large|entity too large|input too long|prompt too long", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"range of input length|\d (?:input |prompt )?tokens?,? (?:but|while|and|whereas) .{0,30}(?:limit|max)|cannot truncate to \d+|max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d|tokens? to keep from the (?:initial|first)|keep the first \d+ tokens"),
-    Rule("context_overflow", r"(?:reduce|shorten|decrease|trim|cut|smaller|shorter|fewer|truncate).{0,30}(?:prompt|inputs?\b|messages|conversation|context|history|document)|(?:start|begin|open) a new (?:chat|conversation|thread)", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"\d+ (?:input |prompt |text )?tokens? ?(?:>|exceeds?|are more than|is more than) ?\d+", unless=_NOT_PROMPT),
-    Rule("context_overflow", r"(?:上下文|输入|prompt|input|context|message|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)|(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)", unless=r"图片|图像|文件|频|并发|配额|次数"),
+    (
+        r"max (?:new |completion |output |generated |response )?tokens?\b",
+        "max(?:imum)? (?:number of )?(?:output|completion|generated|new|response) tokens?",
+        "maximum tokens you requested",
+        "max(?:imum)? (?:output|completion|generation|response) (?:length|limit|size)",
+        "num predict", "max length to generate", "completion tokens", "output (?:tokens|length|limit|size)",
+    ),
+    unless=(
+        "prompt", r"\binputs?\b", "messages", "conversation", "history", "text input",
+        "tokens in (?:the |your )?request", r"got -\d", "too small", "is negative",
+        "(?:context|kv).{0,40}(?:reduce|shorten|full)",
+        "decoder", "输入",
+        "(?:max|maximum) (?:input|prompt|context)",
+    ),
 )  # fmt: skip
 
+#: The prompt is longer than the window, the clearest shapes first.
+OVERFLOW: tuple[Rule, ...] = (
+    Rule(
+        "context_overflow",
+        (
+            "(?:prompt|inputs?|messages|conversation|chat|context|history|request|text|query)(?: is| are| was| were| has| length| size| tokens?| context| body| payload){0,3} (?:far |much |way )?too (?:long|large|big|many)",
+        ),
+        unless=(
+            "<not prompt>",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            "<window>.{0,160}<exceeds>", "<exceeds>.{0,120}<window>",
+        ),
+        unless=(
+            "long context", "string too long", "images? (?:size|exceeds?|is too|too)", "temperature",
+            "array too long",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            r"(?:prompt|inputs?|messages?|context|conversation|history|request|query|text|body|content|payload|entity|sequence)\b.{0,40}(?:is|are|was|were|has|length|size|too|tokens?)\b.{0,40}(?:too (?:long|large|big|many)|exceed)",
+        ),
+        unless=(
+            "<not prompt>",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3})",
+        ),
+        unless=(
+            "<not prompt>", "quota", "balance", r"\brate\b", "credits",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            r"(?:inputs?|prompt|tokens?|messages).{0,60}(?:must|should|can|cannot|may).{0,30}(?:less|fewer|<|at most|no more|shorter|smaller|exceed|longer|\[ ?[01] ?, ?\d).{0,30}(?:tokens?|length|context|char|\d{4})",
+        ),
+        unless=(
+            "<not prompt>", "at least 1 (?:token|character)",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            "(?:too many|too much) (?:(?:input|prompt|total|text) )*(?:tokens|bytes|characters)",
+            "(?:conversation|chat|session|thread) (?:length )?limit",
+            "max(?:imum)? (?:allowed )?(?:input|prompt|context) (?:characters|tokens|length|size) (?:is|was|of|:)",
+            "tokens in (?:the |your )?(?:request|prompt|input|messages) (?:is |are )?(?:more|greater|larger) than",
+            r"tokens? (?:count |limit |number )?(?:is |was |has been |have been )?(?:too (?:many|large|high)|exceed\w*|reached)",
+            "token limit", "request too large", "payload too large", "content too large", "entity too large",
+            "input too long", "prompt too long",
+        ),
+        unless=(
+            "<not prompt>",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            "range of input length",
+            r"\d (?:input |prompt )?tokens?,? (?:but|while|and|whereas) .{0,30}(?:limit|max)",
+            r"cannot truncate to \d+",
+            r"max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d",
+            "tokens? to keep from the (?:initial|first)",
+            r"keep the first \d+ tokens",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            r"(?:reduce|shorten|decrease|trim|cut|smaller|shorter|fewer|truncate).{0,30}(?:prompt|inputs?\b|messages|conversation|context|history|document)",
+            "(?:start|begin|open) a new (?:chat|conversation|thread)",
+        ),
+        unless=(
+            "<not prompt>",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            r"\d+ (?:input |prompt |text )?tokens? ?(?:>|exceeds?|are more than|is more than) ?\d+",
+        ),
+        unless=(
+            "<not prompt>",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            "(?:上下文|输入|prompt|input|context|message|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)",
+            "(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)",
+        ),
+        unless=(
+            "图片", "图像", "文件", "频", "并发", "配额", "次数",
+        ),
+    ),
+)  # fmt: skip
+
+#: A judgement on what was said.
 REFUSED = Rule(
     "content_filter",
-    r"(?:content|usage|safety|responsible ai|acceptable use|moderation|cyber\w*) (?:management |moderation |safety )?(?:polic\w+|filter\w*|guidelines?|system|check|inspection|review|violation)"
-    r"|(?:prompt|inputs?|content|outputs?|requests?|responses?|text|messages?|completion|image|data|generation)\b.{0,60}(?:flagged|moderat|inappropriate|unsafe|harmful|sensitive|prohibited|objectionable|not safe|illegal content|offensive|guardrail)"
-    r"|(?:flagged|inappropriate|unsafe|harmful|sensitive|prohibited|moderation|guardrail).{0,40}(?:content|prompt|input|output|text|data|words?|intervened|block)|flagged (?:as|for|by)|was flagged|may contain inappropriate"
-    r"|responsible ai|violat\w+ .{0,40}(?:polic|guideline|terms|safety)|blocked (?:by|due to|because of) .{0,30}(?:safety|polic|filter|content|guardrail|moderation)|safety (?:reasons|filter|system|settings)"
-    r"|违规|敏感|不安全|安全审核|内容审核|不合规|违反|涉黄|涉政",
-    unless=r"data policy|policy settings|(?:account|organi[sz]ation|project|user|workspace|team|api key)\b.{0,40}(?:disabled|suspended|banned|terminated|deactivated|blocked|restricted)",
-)
+    (
+        r"(?:content|usage|safety|responsible ai|acceptable use|moderation|cyber\w*) (?:management |moderation |safety )?(?:polic\w+|filter\w*|guidelines?|system|check|inspection|review|violation)",
+        r"(?:prompt|inputs?|content|outputs?|requests?|responses?|text|messages?|completion|image|data|generation)\b.{0,60}(?:flagged|moderat|inappropriate|unsafe|harmful|sensitive|prohibited|objectionable|not safe|illegal content|offensive|guardrail)",
+        "(?:flagged|inappropriate|unsafe|harmful|sensitive|prohibited|moderation|guardrail).{0,40}(?:content|prompt|input|output|text|data|words?|intervened|block)",
+        "flagged (?:as|for|by)", "was flagged", "may contain inappropriate", "responsible ai",
+        r"violat\w+ .{0,40}(?:polic|guideline|terms|safety)",
+        "blocked (?:by|due to|because of) .{0,30}(?:safety|polic|filter|content|guardrail|moderation)",
+        "safety (?:reasons|filter|system|settings)",
+        "违规", "敏感", "不安全", "安全审核", "内容审核", "不合规", "违反", "涉黄", "涉政",
+    ),
+    unless=(
+        "data policy", "policy settings",
+        r"(?:account|organi[sz]ation|project|user|workspace|team|api key)\b.{0,40}(?:disabled|suspended|banned|terminated|deactivated|blocked|restricted)",
+    ),
+)  # fmt: skip
 
 #: The key itself is missing, wrong, old or revoked.
 CREDENTIALS = Rule(
     "auth",
-    r"(?:invalid|incorrect|wrong|bad|missing|unknown|malformed|expired|revoked|not valid|no|without|empty|provide|specify|include|unrecognized|inactive|disabled|verify|check|find|found|need|requires?|recogni[sz]e|match|illegal|set|validate).{0,40}"
-    r"(?:api ?-?key|api ?-?token|access ?-?token|auth\w* ?-?token|bearer|credentials?|auth\w* (?:header|info|parameter|credential)|subscription key|security token|oauth|password|jwt|secret key|access key|session token|id token|signing key|login cookie|user token)"
-    r"|(?:api ?-?key|access ?-?token|token|credentials?|bearer|password|security token|auth\w* (?:header|token)|secret|signature we calculated|jwt|oauth|session|login|(?:access|secret|subscription|your|provided) key)\b.{0,50}(?:invalid|incorrect|is not|not (?:valid|found|provided|recogni[sz]ed|set|active|exist)|expired|revoked|missing|wrong|malformed|required|disabled|not match|(?:was|were) (?:not|refused|rejected)|does not|rejected|deleted|illegal|leaked|invalidated)"
-    r"|unauthori[sz]ed|unauthenticated|not authenticated|(?:authentication|authorization|auth) (?:error|fail\w*|required|exception|is required|parameter|invalid|denied|not)|(?:could not|cannot|can not|failed to|unable to|fails?) (?:to )?(?:resolve auth\w*|authenticate|authori[sz]e|verify your identity)|please (?:log|sign) ?in|log ?in required|sign ?in\b|must (?:be )?(?:log|sign|authenticat)"
-    r"|鉴权|认证失败|未认证|身份验证|密钥|令牌.{0,8}(?:无效|过期|错误|不正确|失效)|(?:无效|错误)的?.{0,4}令牌|api ?-?key.{0,6}(?:无效|错误|不正确|过期)|未登录",
-    unless=r"unexpected token|invalid token (?:at|in|id|index)|token (?:at|in) position|tokens? count|special token|stop token|tool|signature in thinking|thought signature|max tokens|input tokens|response format|required parameter|model .{0,60}(?:does not exist|not found|not exist)|json",
-)
+    (
+        r"(?:invalid|incorrect|wrong|bad|missing|unknown|malformed|expired|revoked|not valid|no|without|empty|provide|specify|include|unrecognized|inactive|disabled|verify|check|find|found|need|requires?|recogni[sz]e|match|illegal|set|validate).{0,40}(?:api ?-?key|api ?-?token|access ?-?token|auth\w* ?-?token|bearer|credentials?|auth\w* (?:header|info|parameter|credential)|subscription key|security token|oauth|password|jwt|secret key|access key|session token|id token|signing key|login cookie|user token)",
+        r"(?:api ?-?key|access ?-?token|token|credentials?|bearer|password|security token|auth\w* (?:header|token)|secret|signature we calculated|jwt|oauth|session|login|(?:access|secret|subscription|your|provided) key)\b.{0,50}(?:invalid|incorrect|is not|not (?:valid|found|provided|recogni[sz]ed|set|active|exist)|expired|revoked|missing|wrong|malformed|required|disabled|not match|(?:was|were) (?:not|refused|rejected)|does not|rejected|deleted|illegal|leaked|invalidated)",
+        "unauthori[sz]ed", "unauthenticated", "not authenticated",
+        r"(?:authentication|authorization|auth) (?:error|fail\w*|required|exception|is required|parameter|invalid|denied|not)",
+        r"(?:could not|cannot|can not|failed to|unable to|fails?) (?:to )?(?:resolve auth\w*|authenticate|authori[sz]e|verify your identity)",
+        "please (?:log|sign) ?in", "log ?in required", r"sign ?in\b",
+        "must (?:be )?(?:log|sign|authenticat)",
+        "鉴权", "认证失败", "未认证", "身份验证", "密钥", "令牌.{0,8}(?:无效|过期|错误|不正确|失效)", "(?:无效|错误)的?.{0,4}令牌",
+        "api ?-?key.{0,6}(?:无效|错误|不正确|过期)", "未登录",
+    ),
+    unless=(
+        "unexpected token", "invalid token (?:at|in|id|index)", "token (?:at|in) position", "tokens? count",
+        "special token", "stop token", "tool", "signature in thinking", "thought signature", "max tokens",
+        "input tokens", "response format", "required parameter",
+        "model .{0,60}(?:does not exist|not found|not exist)",
+        "json",
+    ),
+)  # fmt: skip
+
+#: No such model, or nobody at this address.
 NOT_FOUND = Rule(
     "not_found_model",
-    r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not a|unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)"
-    r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))|no models? (?:is |are )?(?:loaded|found|available)|no endpoints? (?:found|that|available)|not a (?:chat|valid|known|supported) model|invalid model"
-    r"|page not found|route not found|not found: ?/|cannot (?:post|get) /|no route (?:matched|for)|unknown (?:url|path|route|endpoint)|no such (?:path|route)|url .{0,40}not found|path .{0,40}not found"
-    r"|模型.{0,20}(?:不存在|未找到|不可用|已下线|下线|不支持)|(?:不存在|未知|无效|没有找到)的?.{0,8}模型",
-    unless=r"model .{0,40}does not support (?!chat|generate|this (?:api|endpoint)|the .{0,20}(?:api|endpoint))|no fallback model|tool(?:s|_| )|function call|parameter|argument|response format|temperature|image|\bitem\b|tokens",
-)
+    (
+        r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not a|unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)",
+        r"(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))",
+        "no models? (?:is |are )?(?:loaded|found|available)",
+        "no endpoints? (?:found|that|available)",
+        "not a (?:chat|valid|known|supported) model",
+        "invalid model", "page not found", "route not found", "not found: ?/", "cannot (?:post|get) /",
+        "no route (?:matched|for)", "unknown (?:url|path|route|endpoint)", "no such (?:path|route)",
+        "url .{0,40}not found", "path .{0,40}not found", "模型.{0,20}(?:不存在|未找到|不可用|已下线|下线|不支持)",
+        "(?:不存在|未知|无效|没有找到)的?.{0,8}模型",
+    ),
+    unless=(
+        "model .{0,40}does not support (?!chat|generate|this (?:api|endpoint)|the .{0,20}(?:api|endpoint))",
+        "no fallback model", "tool(?:s|_| )", "function call", "parameter", "argument", "response format",
+        "temperature", "image", r"\bitem\b", "tokens",
+    ),
+)  # fmt: skip
+
+#: A good key without the right.
 PERMISSION = Rule(
     "permission",
-    r"(?:is |are |be |was )?not (?:be )?(?:allowed|permitted|authori[sz]ed|entitled|eligible|enabled for|granted)|(?:do|does|did) ?n[o']?t have (?:\w+ ){0,3}(?:access|permission|right|scope|role|privilege)|no (?:access|permission)|lacks? (?:the )?(?:\w+ )?(?:permission|access|scope|role)"
-    r"|access (?:is |was |has been )?(?:denied|restricted|forbidden|not)|denied access|\bforbidden|permission|insufficient (?:scope|privilege|permission|right)|scope.{0,20}(?:insufficient|missing)|(?:missing|required) .{0,10}scope"
-    r"|(?:country|region|territory|location|jurisdiction).{0,40}(?:not |un|restrict|block|prohib)|not (?:yet )?(?:available|supported) (?:in|for) (?:your|this) (?:country|region|location|territory|subscription|account|organi|project|plan|tier)|unsupported (?:country|region)"
-    r"|must be verified|verify (?:your )?(?:organi[sz]ation|identity)|verification required|gated|accept (?:the )?(?:terms|license|agreement|conditions)|(?:request|waitlist|apply for) access|not (?:been )?(?:enabled|activated|opened)|has not been used in project|(?:service|api|account|organi[sz]ation|project|user|workspace|team|consumer)\b.{0,40}(?:disabled|suspended|deactivated|banned|blocked|terminated|locked|frozen|restricted)"
-    r"|\bip\b.{0,40}(?:not |block|ban|deny|denied|restrict|whitelist|allowlist)|you have been blocked|have been blocked|attention required|just a moment|verify you are human|security (?:check|policy)|data policy"
-    r"|无权|没有权限|权限不足|未开放|暂无.{0,8}权限|禁止访问|未开通|封禁|冻结|不支持.{0,4}(?:地区|区域)|实名",
-    unless=r"method not allowed|not (?:enabled|allowed|permitted) (?:for|on|with|by) (?:this |the )?models?\b|not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))|not allowed to (?:be|have|set|contain)|(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)|extra inputs|extraneous|malformed",
+    (
+        "(?:is |are |be |was )?not (?:be )?(?:allowed|permitted|authori[sz]ed|entitled|eligible|enabled for|granted)",
+        r"(?:do|does|did) ?n[o']?t have (?:\w+ ){0,3}(?:access|permission|right|scope|role|privilege)",
+        "no (?:access|permission)",
+        r"lacks? (?:the )?(?:\w+ )?(?:permission|access|scope|role)",
+        "access (?:is |was |has been )?(?:denied|restricted|forbidden|not)",
+        "denied access", r"\bforbidden", "permission",
+        "insufficient (?:scope|privilege|permission|right)",
+        "scope.{0,20}(?:insufficient|missing)", "(?:missing|required) .{0,10}scope",
+        "(?:country|region|territory|location|jurisdiction).{0,40}(?:not |un|restrict|block|prohib)",
+        "not (?:yet )?(?:available|supported) (?:in|for) (?:your|this) (?:country|region|location|territory|subscription|account|organi|project|plan|tier)",
+        "unsupported (?:country|region)", "must be verified",
+        "verify (?:your )?(?:organi[sz]ation|identity)",
+        "verification required", "gated",
+        "accept (?:the )?(?:terms|license|agreement|conditions)",
+        "(?:request|waitlist|apply for) access",
+        "not (?:been )?(?:enabled|activated|opened)",
+        "has not been used in project",
+        r"(?:service|api|account|organi[sz]ation|project|user|workspace|team|consumer)\b.{0,40}(?:disabled|suspended|deactivated|banned|blocked|terminated|locked|frozen|restricted)",
+        r"\bip\b.{0,40}(?:not |block|ban|deny|denied|restrict|whitelist|allowlist)",
+        "you have been blocked", "have been blocked", "attention required", "just a moment", "verify you are human",
+        "security (?:check|policy)", "data policy", "无权", "没有权限", "权限不足", "未开放", "暂无.{0,8}权限", "禁止访问", "未开通", "封禁",
+        "冻结", "不支持.{0,4}(?:地区|区域)", "实名",
+    ),
+    unless=(
+        "method not allowed",
+        r"not (?:enabled|allowed|permitted) (?:for|on|with|by) (?:this |the )?models?\b",
+        "not (?:allowed|permitted) (?:in|for|to be|with|when|as|here|by the schema)(?! (?:your|this) (?:country|region|account|organi|project|plan))",
+        "not allowed to (?:be|have|set|contain)",
+        r"(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)",
+        "extra inputs", "extraneous", "malformed",
+    ),
 )  # fmt: skip
-TIMEOUT = Rule("timeout", r"time ?-?out|timed out|deadline exceeded|deadline expired|took too long|超时")
+
+#: Somebody behind the server waited too long.
+TIMEOUT = Rule(
+    "timeout",
+    (
+        "time ?-?out", "timed out", "deadline exceeded", "deadline expired", "took too long", "超时",
+    ),
+)  # fmt: skip
+
+#: The base URL rather than the model is wrong.
+WRONG_ADDRESS = Rule(
+    "not_found_model",
+    (
+        "^(?:404 )?(?:page |route )?not found[.!]?$",
+        "page not found", "route not found", "cannot (?:post|get) /", "not found: ?/",
+    ),
+)  # fmt: skip
 
 #: What a sentence means, in the order tried: rates win over sizes, a clear overflow over a busy
 #: server (a gateway calls every failure "service unavailable"), a vague one does not.
@@ -181,24 +466,136 @@ STATUSES: dict[Rule, frozenset[int]] = {
 
 #: Codes that decide on their own.
 CODES: tuple[Rule, ...] = (
-    Rule("bad_request", r"unsupported (?:value|parameter|type)|(?:array|integer|number|decimal) (?:above|below)|string below|invalid (?:image|type|value|json|schema|function|base64)|tool use failed|extra forbidden|json validate|image (?:too large|parse|content)|missing required|unknown parameter|empty (?:array|string)|previous response not found|invalid encrypted content"),
-    Rule("rate_limit", r"throttl|rate ?limit|rate quota|too many requests|limit (?:requests|tokens|burst|rate)|\b(?:rpm|tpm|qps|rps|tpd|rpd)\b|burst|concurren|rate exceeded|slow down|(?:over|exceed\w*) ?rate|request ?limit|rate ?limited|(?:requests|frequency) limit"),
-    Rule("context_overflow", r"context (?:length|window|size|limit|overflow|too)|(?:prompt|inputs?|request|payload|entity|content|messages?|body|context|conversation)s? (?:is |text |entity |length |tokens? |body )*(?:too (?:long|large|big|many)|exceed\w*|overflow|limit exceed\w*)|(?:max|maximum) (?:prompt|input|context) (?:tokens?|length|size)? ?exceed\w*|exceed\w* (?:\w+ )?(?:context|window|max(?:imum)? (?:input|prompt|context))|tokens? (?:limit|length|count)s? (?:reached|exceed\w*)|(?:characters|tokens) too long|too many (?:input )?tokens|length limit exceed\w*", unless=r"rate|quota|output|completion|image|file|audio|finish"),
-    Rule("content_filter", r"content (?:filter|policy|block|moderat|management|violation|safety|not allowed)|responsible ai|policy violation|usage policy|sensitive|data inspection|moderation|\bsafety|prohibited content|blocklist|recitation|\bspii\b|flagged|guardrail|unsafe|image safety|cyber policy|risk control|illegal content"),
-    Rule("billing", r"arrear|overdue|billing|payment (?:required|fail\w*|method)|insufficient (?:balance|credits?|funds?|account balance)|credits? (?:balance|limit|exhaust|insufficient|exceed)|balance (?:not|insufficient|low|exhaust)|no (?:credits?|balance)|spend(?:ing)? limit|ramp limit|prepaid|free ?tier ?only|budget exceeded|unpurchased|not purchased|subscription (?:required|expired)"),
-    Rule("quota", r"insufficient (?:user )?quota|quota|usage limit|(?:daily|weekly|monthly|plan|account|session) .{0,12}limit|exceeded current|account limited"),
-    Rule("auth", r"(?:invalid|incorrect|wrong|missing|expired|bad|unknown|malformed|revoked|unrecogni[sz]ed|no|disabled|inactive|unsupported) (?:\w+ )?(?:api ?key|key|token|credentials?|authentication|auth\w*|client|login|password|jwt)\b|(?:api ?key|key|token|credentials?) (?:\w+ )?(?:invalid|incorrect|wrong|missing|expired|not (?:found|valid|provided)|disabled|revoked|required)|unauthori[sz]ed|unauthenticated|authentication|^auth (?:error|fail\w*|required)|auth failed|expired token|signature does not match|incomplete signature|login required|no auth"),
-    Rule("not_found_model", r"(?:model|deployment|engine|endpoint)s? (?:\w+ )?(?:not (?:found|exist|supported|available|loaded|deployed|open)|does not exist|decommission\w*|deprecat\w*|retired|unavailable|removed)|(?:unknown|invalid|no such|unsupported|nonexistent) (?:model|deployment|endpoint|engine)\b|resource not found|no models|end of life"),
-    Rule("permission", r"permission|access ?denied|forbidden|not (?:allowed|authori[sz]ed)|unsupported (?:country|region)|(?:service|account|api|project|organi[sz]ation|user|consumer)s? (?:is )?(?:disabled|suspended|deactivated|blocked|locked|banned|not (?:configured|active|enabled))|operation denied|scope insufficient|access not configured|access terminated|user (?:blocked|banned)|not enabled|geo ?block|location not"),
-    Rule("timeout", r"time ?out|timed out|deadline exceeded"),
-    Rule("overloaded", r"overload|queue (?:exceed\w*|full)|capacity|server busy|\bbusy\b|not ready|loading|unavailable|try again later|engine overloaded|resource contention|no (?:available|healthy)"),
+    Rule(
+        "bad_request",
+        (
+            "unsupported (?:value|parameter|type)",
+            "(?:array|integer|number|decimal) (?:above|below)",
+            "string below",
+            "invalid (?:image|type|value|json|schema|function|base64)",
+            "tool use failed", "extra forbidden", "json validate", "image (?:too large|parse|content)",
+            "missing required", "unknown parameter", "empty (?:array|string)", "previous response not found",
+            "invalid encrypted content",
+        ),
+    ),
+    Rule(
+        "rate_limit",
+        (
+            "throttl", "rate ?limit", "rate quota", "too many requests", "limit (?:requests|tokens|burst|rate)",
+            r"\b(?:rpm|tpm|qps|rps|tpd|rpd)\b", "burst", "concurren", "rate exceeded", "slow down",
+            r"(?:over|exceed\w*) ?rate", "request ?limit", "rate ?limited", "(?:requests|frequency) limit",
+        ),
+    ),
+    Rule(
+        "context_overflow",
+        (
+            "context (?:length|window|size|limit|overflow|too)",
+            r"(?:prompt|inputs?|request|payload|entity|content|messages?|body|context|conversation)s? (?:is |text |entity |length |tokens? |body )*(?:too (?:long|large|big|many)|exceed\w*|overflow|limit exceed\w*)",
+            r"(?:max|maximum) (?:prompt|input|context) (?:tokens?|length|size)? ?exceed\w*",
+            r"exceed\w* (?:\w+ )?(?:context|window|max(?:imum)? (?:input|prompt|context))",
+            r"tokens? (?:limit|length|count)s? (?:reached|exceed\w*)",
+            "(?:characters|tokens) too long", "too many (?:input )?tokens", r"length limit exceed\w*",
+        ),
+        unless=(
+            "rate", "quota", "output", "completion", "image", "file", "audio", "finish",
+        ),
+    ),
+    Rule(
+        "content_filter",
+        (
+            "content (?:filter|policy|block|moderat|management|violation|safety|not allowed)",
+            "responsible ai", "policy violation", "usage policy", "sensitive", "data inspection", "moderation",
+            r"\bsafety", "prohibited content", "blocklist", "recitation", r"\bspii\b", "flagged", "guardrail",
+            "unsafe", "image safety", "cyber policy", "risk control", "illegal content",
+        ),
+    ),
+    Rule(
+        "billing",
+        (
+            "arrear", "overdue", "billing", r"payment (?:required|fail\w*|method)",
+            "insufficient (?:balance|credits?|funds?|account balance)",
+            "credits? (?:balance|limit|exhaust|insufficient|exceed)",
+            "balance (?:not|insufficient|low|exhaust)",
+            "no (?:credits?|balance)", "spend(?:ing)? limit", "ramp limit", "prepaid", "free ?tier ?only",
+            "budget exceeded", "unpurchased", "not purchased", "subscription (?:required|expired)",
+        ),
+    ),
+    Rule(
+        "quota",
+        (
+            "insufficient (?:user )?quota", "quota", "usage limit",
+            "(?:daily|weekly|monthly|plan|account|session) .{0,12}limit",
+            "exceeded current", "account limited",
+        ),
+    ),
+    Rule(
+        "auth",
+        (
+            r"(?:invalid|incorrect|wrong|missing|expired|bad|unknown|malformed|revoked|unrecogni[sz]ed|no|disabled|inactive|unsupported) (?:\w+ )?(?:api ?key|key|token|credentials?|authentication|auth\w*|client|login|password|jwt)\b",
+            r"(?:api ?key|key|token|credentials?) (?:\w+ )?(?:invalid|incorrect|wrong|missing|expired|not (?:found|valid|provided)|disabled|revoked|required)",
+            "unauthori[sz]ed", "unauthenticated", "authentication", r"^auth (?:error|fail\w*|required)",
+            "auth failed", "expired token", "signature does not match", "incomplete signature", "login required",
+            "no auth",
+        ),
+    ),
+    Rule(
+        "not_found_model",
+        (
+            r"(?:model|deployment|engine|endpoint)s? (?:\w+ )?(?:not (?:found|exist|supported|available|loaded|deployed|open)|does not exist|decommission\w*|deprecat\w*|retired|unavailable|removed)",
+            r"(?:unknown|invalid|no such|unsupported|nonexistent) (?:model|deployment|endpoint|engine)\b",
+            "resource not found", "no models", "end of life",
+        ),
+    ),
+    Rule(
+        "permission",
+        (
+            "permission", "access ?denied", "forbidden", "not (?:allowed|authori[sz]ed)",
+            "unsupported (?:country|region)",
+            "(?:service|account|api|project|organi[sz]ation|user|consumer)s? (?:is )?(?:disabled|suspended|deactivated|blocked|locked|banned|not (?:configured|active|enabled))",
+            "operation denied", "scope insufficient", "access not configured", "access terminated",
+            "user (?:blocked|banned)", "not enabled", "geo ?block", "location not",
+        ),
+    ),
+    Rule(
+        "timeout",
+        (
+            "time ?out", "timed out", "deadline exceeded",
+        ),
+    ),
+    Rule(
+        "overloaded",
+        (
+            "overload", r"queue (?:exceed\w*|full)", "capacity", "server busy", r"\bbusy\b", "not ready", "loading",
+            "unavailable", "try again later", "engine overloaded", "resource contention", "no (?:available|healthy)",
+        ),
+    ),
 )  # fmt: skip
 
 #: Codes that name a class of failure only; sentences say more, and so does a status.
 WEAK_CODES: tuple[Rule, ...] = (
-    Rule("not_found_model", r"not ?found\b|no such\b"),
-    Rule("server_error", r"internal|server error|api error|upstream|unknown|backend|provider (?:error|disconnected)|connection error|bad gateway|incomplete generation|generation error|^generation$|model (?:stream )?error|service error|stream error|cancell?ed|network error|aborted|engine|data loss|^error finish$"),
-    Rule("bad_request", r"invalid|bad request|validation|unprocessable|malformed|unsupported|precondition|missing|out of range|not implemented|method not allowed|type error|value error|params?\b"),
+    Rule(
+        "not_found_model",
+        (
+            r"not ?found\b", r"no such\b",
+        ),
+    ),
+    Rule(
+        "server_error",
+        (
+            "internal", "server error", "api error", "upstream", "unknown", "backend",
+            "provider (?:error|disconnected)", "connection error", "bad gateway", "incomplete generation",
+            "generation error", "^generation$", "model (?:stream )?error", "service error", "stream error",
+            "cancell?ed", "network error", "aborted", "engine", "data loss", "^error finish$",
+        ),
+    ),
+    Rule(
+        "bad_request",
+        (
+            "invalid", "bad request", "validation", "unprocessable", "malformed", "unsupported", "precondition",
+            "missing", "out of range", "not implemented", "method not allowed", "type error", "value error",
+            r"params?\b",
+        ),
+    ),
 )  # fmt: skip
 
 #: Google's word for both "slow down" and "come back tomorrow".
@@ -206,9 +603,25 @@ EXHAUSTED = r"resource (?:has been )?exhausted|resource exhausted"
 
 #: Reasons to stop that are failures: the window is full, or the content was refused.
 STOPS: tuple[Rule, ...] = (
-    Rule("context_overflow", r"context (?:window|length|size)|window exceeded|prompt too long"),
-    Rule("content_filter", r"content ?filter|safety|prohibited|blocklist|\bspii\b|recitation|sensitive|refusal|guardrail|moderation|language"),
-    Rule("overloaded", r"overload"),
+    Rule(
+        "context_overflow",
+        (
+            "context (?:window|length|size)", "window exceeded", "prompt too long",
+        ),
+    ),
+    Rule(
+        "content_filter",
+        (
+            "content ?filter", "safety", "prohibited", "blocklist", r"\bspii\b", "recitation", "sensitive", "refusal",
+            "guardrail", "moderation", "language",
+        ),
+    ),
+    Rule(
+        "overloaded",
+        (
+            "overload",
+        ),
+    ),
 )  # fmt: skip
 
 #: Numbers that mean something only in the room they stand in (an object's key, or a key's name).
@@ -265,9 +678,6 @@ EDGE_CODES: dict[str, str] = {
     "1015": "rate_limit", "1016": "server_error", "1020": "permission", "1027": "quota",
     "1033": "server_error", "1101": "server_error", "1102": "overloaded", "1200": "overloaded",
 }  # fmt: skip
-
-#: The base URL rather than the model is wrong.
-WRONG_ADDRESS = Rule("not_found_model", r"^(?:404 )?(?:page |route )?not found[.!]?$|page not found|route not found|cannot (?:post|get) /|not found: ?/")
 
 #: What a status means when nothing else does.
 STATUS: dict[int, str] = {

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
-from larik_nb import _error_numbers, _error_rules as rules
+from larik_nb import _error_numbers
+from larik_nb import _error_rules as rules
 from larik_nb._error_answer import Answer
 from larik_nb._error_rules import Rule
 
@@ -23,7 +25,7 @@ class Verdict:
     kind: str
     status: int | None
     retryable: bool | None = None
-    cools: str | None = None
+    cools: Literal["short", "long"] | None = None
     cause: str = ""
     used_tokens: int | None = None
     max_tokens: int | None = None
@@ -55,13 +57,21 @@ def as_phrase(text: str) -> str:
 
 def matches(rule: Rule, phrases: Iterable[str]) -> bool:
     """Whether the rule holds for any of the phrases."""
-    wanted, unless = _compiled(rule.pattern), _compiled(rule.unless)
-    return any(wanted.search(phrase) and not unless.search(phrase) for phrase in phrases)
+    return any(_found(rule.patterns, phrase) and not _found(rule.unless, phrase) for phrase in phrases)
+
+
+def _found(patterns: tuple[str, ...], phrase: str) -> bool:
+    return bool(patterns) and _compiled(patterns).search(phrase) is not None
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile one pattern that matches any of `patterns`; on first use, for it takes longer than any search."""
+    return re.compile(re.sub(r"<(\w[\w ]*)>", _any_word, "|".join(patterns)))
+
+
+def _any_word(found: re.Match[str]) -> str:
+    return f"(?:{'|'.join(rules.WORDS[found[1]])})"
 
 
 def _first(candidates: tuple[Rule, ...], phrases: Iterable[str]) -> str | None:
@@ -110,7 +120,7 @@ def _code_phrase(code: str) -> str:
 
 
 def _exhausted(phrase: str, phrases: list[str]) -> str | None:
-    if not _compiled(rules.EXHAUSTED).search(phrase):
+    if not _found((rules.EXHAUSTED,), phrase):
         return None
     return "quota" if matches(rules.QUOTA, phrases) else "rate_limit"
 

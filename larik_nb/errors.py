@@ -109,7 +109,7 @@ class APIError(LarikError):
     falls_back: bool = False
     cools: Cools | None = None
 
-    def __init__(  # noqa: PLR0913  # each is one independent fact about the failure
+    def __init__(  # each is one independent fact about the failure
         self,
         message: str = "",
         *,
@@ -124,7 +124,7 @@ class APIError(LarikError):
         model: str | None = None,
         key_hint: str | None = None,
         code: str | None = None,
-        type: str | None = None,  # noqa: A002  # the wire's word
+        type: str | None = None,  # the wire's word
         used_tokens: int | None = None,
         max_tokens: int | None = None,
         partial: Message | None = None,
@@ -260,7 +260,7 @@ class AllModelsFailed(LarikError, ExceptionGroup[APIError]):
         reasons = " · ".join(f"{_clean(_named(error))} {error.reason}" for error in errors)
         super().__init__(f"no model can answer: {reasons}.")
 
-    def derive(self, excs: Sequence[Exception], /) -> ExceptionGroup[Any]:
+    def derive(self, excs: Sequence[Any], /) -> ExceptionGroup[Any]:
         """Return the group that holds only `excs`, as `except*` and `split` want it."""
         chosen = [exc for exc in excs if isinstance(exc, APIError)]
         return AllModelsFailed(chosen) if len(chosen) == len(excs) else ExceptionGroup(self.message, excs)
@@ -324,9 +324,7 @@ _BY_KIND: dict[str, type[APIError]] = {
 }
 
 
-def classify(
-    status: int | None, headers: Mapping[str, str] | None, body: bytes, *, where: Where = "http"
-) -> APIError:
+def classify(status: int | None, headers: Mapping[str, str] | None, body: bytes, *, where: Where = "http") -> APIError:
     """Turn what a server answered into the error to raise. Never raises itself.
 
     Machine codes decide before sentences, sentences before the status: "no credit" comes as 400,

@@ -35,15 +35,14 @@ def directly(row: Row) -> errors.APIError:
     """Give the row to the classifier itself, without a server."""
     if row["where"] == "transport":
         return errors.transport(raised(row["exc"]))
-    return errors.classify(
-        row["status"], row.get("headers") or {}, body_bytes(row), where=row["where"]
-    )
+    return errors.classify(row["status"], row.get("headers") or {}, body_bytes(row), where=row["where"])
 
 
 def raised(exc: dict[str, str]) -> BaseException:
     """An exception that looks as the row tells: a class of that name and module."""
     module, _, name = exc["type"].rpartition(".")
-    return type(name, (Exception,), {"__module__": module})(exc["message"])
+    made: type[Exception] = type(name, (Exception,), {"__module__": module})
+    return made(exc["message"])
 
 
 @dataclass
