@@ -16,10 +16,10 @@ _UNIT = (
     r"(?:ms|millis(?:econds?)?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
     r"(?![a-z])|毫秒|秒|分钟|分|小时|天"
 )
-_AMOUNT = rf"\d{{1,9}}(?:\.\d{{1,12}})?\s?(?:{_UNIT}|(?=\d))"
+_AMOUNT = rf"\d{{1,9}}(?:\.\d{{1,12}})?\s?(?:{_UNIT})"
 _AMOUNTS = rf"(?:{_AMOUNT})(?:[\s,]{{0,2}}(?:and )?(?:{_AMOUNT})){{0,3}}"
 _HINTS = (
-    rf"(?:try|retry|retrying|wait|waiting|available|resets?|again)\b[^.\d|]{{0,40}}?({_AMOUNTS})",
+    rf"(?:try|retry|retrying|wait|waiting|available|resets?|again)\b[^.;\d|]{{0,40}}?({_AMOUNTS})",
     rf"({_AMOUNTS})\s?(?:后|以后|之后)",
     r"retry[ -]after[^\w|]{0,4}(\d{1,9}(?:\.\d{1,9})?)(?![\d:-])",
 )

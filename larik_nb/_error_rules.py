@@ -338,7 +338,7 @@ REFUSED = Rule(
         "(?:flagged|inappropriate|unsafe|harmful|sensitive|prohibited|moderation|guardrail).{0,40}(?:content|prompt|input|output|text|data|words?|intervened|block)",
         "flagged (?:as|for|by)", "was flagged", "may contain inappropriate", "responsible ai",
         r"violat\w+ .{0,40}(?:polic|guideline|terms|safety)",
-        "blocked (?:by|due to|because of) .{0,30}(?:safety|polic|filter|content|guardrail|moderation)",
+        "blocked (?:by|due to|because of) .{0,30}(?:safety|content|filter|guardrail|moderation)",
         "safety (?:reasons|filter|system|settings)",
         "违规", "敏感", "不安全", "安全审核", "内容审核", "不合规", "违反", "涉黄", "涉政",
     ),

@@ -39,7 +39,7 @@ SENTENCES: dict[str, Sentence] = {
     "content_filter": Sentence("{who} refused the content{status}", "Word it differently, or choose another model:  %model", short="content refused"),
     "wire": Sentence("{who} sent something that could not be read{status}", "Check that base_url is a model API", short="unreadable answer"),
     "certificate": Sentence("the certificate of {host} cannot be trusted", "Behind a company's proxy, set network.ca_file to its CA file", short="certificate not trusted"),
-    "proxy_login": Sentence("the proxy wants a user and password", "Put them in HTTPS_PROXY", short="proxy wants a password"),
+    "proxy_login": Sentence("the proxy wants a user and password{status}", "Put them in HTTPS_PROXY", short="proxy wants a password"),
     "proxy": Sentence("the proxy cannot be used", "Check HTTPS_PROXY and NO_PROXY", short="proxy failed"),
     "plain_http": Sentence("{host} does not speak TLS", "If it is a local server, begin base_url with http://", short="does not speak TLS"),
     "dns": Sentence("there is no host {host}", "Check base_url and the network", quotes=False, short="no such host"),

@@ -77,6 +77,12 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def sentence(text: str, limit: int) -> str:
+    """Make a sentence of our own printable: one line without secrets, its double spaces before commands kept."""
+    text = mask(text[: 4 * limit])
+    return re.sub(r" {3,}", " ", "".join(c if c.isprintable() else " " for c in text)).strip()[:limit]
+
+
 def clean(text: str, limit: int = 300) -> str:
     """One line without secrets; masked before it is cut, so that no half key remains."""
     return one_line(mask(one_line(text, 4 * limit)), limit)

@@ -41,7 +41,7 @@ def decide(answer: Answer) -> Verdict:
         or _by_code(answer, phrases)
         or _by_text(phrases, status)
         or _by_weak_code(answer, status)
-        or _by_status(answer, phrases, status)
+        or _by_status(answer, status)
     )
     return _refined(kind, answer, phrases, status)
 
@@ -147,7 +147,7 @@ def _by_weak_code(answer: Answer, status: int | None) -> str | None:
     return _first(rules.WEAK_CODES, [_code_phrase(code.value) for code in answer.ordered_codes()])
 
 
-def _by_status(answer: Answer, phrases: list[str], status: int | None) -> str:
+def _by_status(answer: Answer, status: int | None) -> str:
     if status is None or status < 300:
         return "not_found_model" if answer.is_page else "server_error"
     known = rules.STATUS.get(status)
@@ -156,25 +156,35 @@ def _by_status(answer: Answer, phrases: list[str], status: int | None) -> str:
 
 def _refined(kind: str, answer: Answer, phrases: list[str], status: int | None) -> Verdict:
     """Add what the kind alone does not tell: periods, sizes, delays."""
-    if kind in ("rate_limit", "quota", "auth", "permission") and matches(rules.BILLING, phrases):
-        kind = "billing"
-    if kind == "permission" and matches(rules.REFUSED, phrases):
-        kind = "content_filter"
-    if kind == "rate_limit" and _is_named_long(phrases):
-        kind = "quota"
+    kind = _sharper(kind, phrases)
     if kind == "context_overflow":
         return _overflow(answer, status)
     hint = _error_numbers.retry_hint(answer.text()) if kind in _WAITING else None
-    verdict = Verdict(kind=kind, status=status, retry_hint=hint)
+    verdict = Verdict(kind=kind, status=status, retry_hint=hint, cause=_cause(answer, phrases, status))
     if kind == "quota" and not _is_long(answer, phrases):
         return replace(verdict, retryable=True, cools="short")
     if kind == "rate_limit" and any(map(_error_numbers.too_large_for_any_minute, phrases)):
         return replace(verdict, retryable=False, cause="too_large")
+    return replace(verdict, retryable=False) if status == 407 else verdict
+
+
+def _sharper(kind: str, phrases: list[str]) -> str:
+    """The kind that sentences make of a code's: money, a verdict on the content, a long period."""
+    if kind in ("rate_limit", "quota", "auth", "permission") and matches(rules.BILLING, phrases):
+        return "billing"
+    if kind == "permission" and matches(rules.REFUSED, phrases):
+        return "content_filter"
+    if kind == "rate_limit" and _is_named_long(phrases):
+        return "quota"
+    return kind
+
+
+def _cause(answer: Answer, phrases: list[str], status: int | None) -> str:
+    """What finer than the kind decides the remedy."""
     if status == 407:
-        return replace(verdict, retryable=False, cause="proxy")
-    if kind == "not_found_model" and matches(rules.WRONG_ADDRESS, phrases):
-        return replace(verdict, cause="address")
-    return verdict
+        return "proxy_login"
+    elsewhere = status is not None and (300 <= status < 400 or status == 405 or (status < 300 and answer.is_page))
+    return "address" if elsewhere or (status == 404 and matches(rules.WRONG_ADDRESS, phrases)) else ""
 
 
 #: Kinds after which waiting may help.

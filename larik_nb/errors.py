@@ -53,8 +53,10 @@ class LarikError(Exception):
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message)
-        self._message = _clean(message, 600)
+        from larik_nb import _error_text
+
+        self._message = _error_text.sentence(message, 1_000) if message else ""
+        super().__init__(self._message)
 
     @property
     def message(self) -> str:
@@ -133,7 +135,8 @@ class APIError(LarikError):
     ) -> None:
         super().__init__(message)
         self.kind = kind or (self.kinds[0] if self.kinds else "server_error")
-        self.status, self.code, self.type = status, code, type
+        self.status = status
+        self.code, self.type = code and _clean(code, 100), type and _clean(type, 100)
         self.said, self.cause, self.host = _clean(said), cause, _clean(host)
         self.retry_after, self.retry_hint = retry_after, retry_hint
         self.provider, self.model, self.key_hint = provider, model, key_hint
@@ -286,12 +289,11 @@ class BudgetExceeded(LarikError):
 
 
 class ToolError(LarikError):
-    """A tool could not do its work; the text goes to the model, which may try otherwise."""
+    """A tool could not do its work; `text` goes to the model whole, which may try otherwise."""
 
-    @property
-    def text(self) -> str:
-        """The whole text for the model, with its line breaks."""
-        return str(self.args[0]) if self.args else ""
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 class ReplayMiss(LarikError):
