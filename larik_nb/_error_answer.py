@@ -214,7 +214,7 @@ class _Walk:
         """Visit the plain values of an object, then the objects within."""
         room = "object" if node.get("object") == "error" else room
         self.counts(node)
-        for key, value in node.items():
+        for key, value in _with_place(node).items():
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 self.pair(key, value, depth, room)
             elif key in CHILD_KEYS:
@@ -253,6 +253,15 @@ class _Walk:
         answer.output_tokens = made if made is not None else answer.output_tokens
         if isinstance(node.get("retryDelay"), dict):
             answer.retry_after = _error_numbers.delay(node["retryDelay"])
+
+
+def _with_place(node: dict[str, object]) -> dict[str, object]:
+    """A validator's complaint with the field it is about: `max_tokens: Input should be less`."""
+    place, told = node.get("loc"), node.get("msg")
+    if not isinstance(place, list) or not isinstance(told, str):
+        return node
+    field_name = ".".join(str(part)[:40] for part in place[:6] if part != "body")
+    return {**node, "msg": f"{field_name}: {told}"} if field_name else node
 
 
 def _count(node: dict[str, object], keys: tuple[str, ...]) -> int | None:

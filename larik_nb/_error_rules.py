@@ -270,6 +270,7 @@ OVERFLOW: tuple[Rule, ...] = (
         ),
         unless=(
             "<not prompt>", "at least 1 (?:token|character)",
+            r"input should (?:be|have|match)\b",  # of one field, as validators say it
         ),
     ),
     Rule(
@@ -473,7 +474,7 @@ CODES: tuple[Rule, ...] = (
             "(?:array|integer|number|decimal) (?:above|below)",
             "string below",
             "invalid (?:image|type|value|json|schema|function|base64)",
-            "tool use failed", "extra forbidden", "json validate", "image (?:too large|parse|content)",
+            "tool use failed", "extra forbidden", "json validate", "image (?:too large|parse)",
             "missing required", "unknown parameter", "empty (?:array|string)", "previous response not found",
             "invalid encrypted content",
         ),

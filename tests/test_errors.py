@@ -306,6 +306,13 @@ def test_echo_of_the_request_is_not_read() -> None:
     assert errors.classify(422, {}, json.dumps(body).encode()).kind == "bad_request"
 
 
+def test_validator_names_the_field() -> None:
+    """A complaint of a validator names the field it is about."""
+    body = {"detail": [{"loc": ["body", "messages", 0, "role"], "msg": "Field required", "type": "missing"}]}
+
+    assert errors.classify(422, {}, json.dumps(body).encode()).said == "messages.0.role: Field required"
+
+
 def test_innermost_code_wins() -> None:
     """A wrapper calls it a bad request; the code inside knows better."""
     got = classify("upstream said no", type="invalid_request_error", details={"error_code": "rate_limit_exceeded"})
