@@ -25,7 +25,7 @@ _SECRETS: tuple[str, ...] = (
     r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
     r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,63}){0,4}\.[A-Za-z]{2,10}\b",
     r"(?<![\w/+])(?=[A-Za-z/+]{0,39}\d)(?=[a-z0-9/+]{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![\w/+])",
-    r"(?<!\d)\d{12}(?!\d)",
+    r"(?i)(?P<before>\b(?:arn:aws[\w:-]{0,60}:|(?:accounts?|projects?|consumer)\b\D{0,30}))\d{12}(?!\d)",
 )
 _RUN = r"[A-Za-z0-9_+=-]{16,}(?:\.[A-Za-z0-9]{8,})?"
 _PAGE = re.compile(r"<!doctype html|<html[\s>]|<head[\s>]|<title[\s>]|<body[\s>]", re.IGNORECASE)

@@ -712,6 +712,7 @@ def test_no_key_is_shown(key: str, frame: str, status: int) -> None:
         ("see https://user:hunter2@host/v1", "hunter2"),
         ("https://ollama.example/connect?name=me&key=abc123", "abc123"),
         ("arn:aws:iam::123456789012:user", "123456789012"),
+        ("Project `123456789012` is not allowed", "123456789012"),
         ("ask jane.doe@example.com", "jane.doe"),
         ("team 01234567-89ab-cdef-0123-456789abcdef", "456789abcdef"),
         ("in organization org-AbCdEf123", "AbCdEf123"),
