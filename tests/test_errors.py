@@ -730,7 +730,7 @@ def test_no_account_is_shown(text: str, secret: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["model claude-3-5-sonnet-20240229 not found", "Generate-Requests-Per-Minute", "prompt is too long: 205668 tokens > 200000 maximum",
+    ["its sha256 is 000000000000…", "model claude-3-5-sonnet-20240229 not found", "Generate-Requests-Per-Minute", "prompt is too long: 205668 tokens > 200000 maximum",
      "max_tokens: 64001 > 64000", "nvidia/nemotron-3-ultra-550b-a55b:free", "Limit 200000, Used 162960", "accounts/example/models/llama-v3p1-405b-instruct"],
 )  # fmt: skip
 def test_names_and_numbers_stay(text: str) -> None:
