@@ -18,7 +18,9 @@ WHOLE = 1 << 30
 
 def run(folder: Path, chunk: int | None) -> corpus.Score:
     """Play back the cases whose adapter is there."""
-    cases = [case for case in corpus.load(folder) if case.api in corpus.LATER or find_spec(corpus.ADAPTERS[case.api][0])]
+    cases = [
+        case for case in corpus.load(folder) if case.api in corpus.LATER or find_spec(corpus.ADAPTERS[case.api][0])
+    ]
     return asyncio.run(corpus.run(cases, chunk))
 
 
@@ -30,7 +32,9 @@ def test_own_cases_pass(chunk: int) -> None:
     assert score.passed == score.total > 30
 
 
-@pytest.mark.parametrize("chunk", [None, WHOLE, pytest.param(7, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "chunk", [None, WHOLE, pytest.param(7, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow)]
+)
 def test_recorded_cases_pass(chunk: int | None) -> None:
     """Of the recorded traffic 99 % passes, and what does not is explained."""
     if not SHARED.is_dir():

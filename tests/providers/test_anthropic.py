@@ -87,7 +87,9 @@ def test_a_plain_question() -> None:
 
 def test_a_conversation_with_tools_and_media() -> None:
     """System, tools, parallel calls, their results with an image and a failure, documents, breakpoints."""
-    tool = ToolSpec(name="plot", description="Draws.", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})
+    tool = ToolSpec(
+        name="plot", description="Draws.", parameters={"type": "object", "properties": {"n": {"type": "integer"}}}
+    )
     body = encode(
         user("Plot both.", PDF, NOTE),
         assistant(
@@ -95,7 +97,9 @@ def test_a_conversation_with_tools_and_media() -> None:
             Block(type="tool_use", id="toolu_1", name="plot", input={"n": 1}),
             Block(type="tool_use", id="functions.plot:2", name="plot", input={"n": 2}),
         ),
-        user(tool_result("toolu_1", "done", images=[PNG, PDF]), tool_result("functions.plot:2", "no data", is_error=True)),
+        user(
+            tool_result("toolu_1", "done", images=[PNG, PDF]), tool_result("functions.plot:2", "no data", is_error=True)
+        ),
         user("And?"),
         system="Be brief.",
         tools=(tool, ToolSpec(name="stop")),
@@ -174,8 +178,14 @@ def test_what_cannot_be_said_is_left_out() -> None:
     mine = Block(type="thinking", text="hm", signature="c2ln", provider="anthropic")
     body = encode(
         user("Hi", mine),
-        Message(role="assistant", blocks=(Block(type="thinking", text="hm", provider="anthropic"), text_block("")), model="m"),
-        Message(role="assistant", blocks=(Block(type="thinking", text="h", signature="s", provider="gemini"),), model="m"),
+        Message(
+            role="assistant",
+            blocks=(Block(type="thinking", text="hm", provider="anthropic"), text_block("")),
+            model="m",
+        ),
+        Message(
+            role="assistant", blocks=(Block(type="thinking", text="h", signature="s", provider="gemini"),), model="m"
+        ),
         user("Still there?"),
         model="m",
     )
@@ -221,10 +231,19 @@ def test_media_of_another_model_move_to_the_user() -> None:
         ({"model": "budget", "temperature": 0.3, "top_p": 0.5}, {"temperature": 0.3}),
         ({"model": "budget", "top_p": 0.5}, {"top_p": 0.5}),
         ({"model": "budget", "effort": "high"}, {"thinking": {"type": "enabled", "budget_tokens": 8_000}}),
-        ({"model": "budget", "effort": "low", "max_tokens": 2_000}, {"thinking": {"type": "enabled", "budget_tokens": 1_024}}),
+        (
+            {"model": "budget", "effort": "low", "max_tokens": 2_000},
+            {"thinking": {"type": "enabled", "budget_tokens": 1_024}},
+        ),
         ({"model": "budget", "effort": "max", "max_tokens": 1_000}, {}),
-        ({"model": "budget", "thinking_budget": 10**6, "max_tokens": 5_000}, {"thinking": {"type": "enabled", "budget_tokens": 4_999}}),
-        ({"model": "budget", "effort": "low", "temperature": 1.0}, {"thinking": {"type": "enabled", "budget_tokens": 2_000}}),
+        (
+            {"model": "budget", "thinking_budget": 10**6, "max_tokens": 5_000},
+            {"thinking": {"type": "enabled", "budget_tokens": 4_999}},
+        ),
+        (
+            {"model": "budget", "effort": "low", "temperature": 1.0},
+            {"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+        ),
         ({"model": "small", "effort": "high"}, {}),
     ],
 )
@@ -292,10 +311,14 @@ def test_a_transcript_survives_its_file() -> None:
 def test_a_refusal_is_noted_and_kept_but_never_sent() -> None:
     """The user is told why, the details stay in the transcript, the next request has none of it."""
     events, message = read("refusal")
-    assert [event.text for event in events if event.type == "notice"] == ["The model declined to answer (cyber): Not this."]
+    assert [event.text for event in events if event.type == "notice"] == [
+        "The model declined to answer (cyber): Not this."
+    ]
     assert message.stop_reason == "refusal"
     assert message.blocks[-1].raw == {"type": "refusal", "category": "cyber", "explanation": "Not this."}
-    assert encode(user("a"), message, user("b"), model="m")["messages"][1]["content"] == [{"type": "text", "text": "Well"}]
+    assert encode(user("a"), message, user("b"), model="m")["messages"][1]["content"] == [
+        {"type": "text", "text": "Well"}
+    ]
 
 
 def test_an_empty_answer_is_one_empty_text() -> None:
@@ -320,7 +343,17 @@ def test_usage_is_a_guess_until_the_end() -> None:
     assert (decoder.draft.usage.output, decoder.draft.usage.estimated) == (7, False)
 
 
-@pytest.mark.parametrize("data", ["<html>", 5, [], {"type": "content_block_delta", "delta": 3}])
+def test_a_frame_cut_off_is_a_broken_stream() -> None:
+    """JSON that breaks off at the end of the body is a lost connection; one with more behind it is not JSON at all."""
+    decoder = ADAPTER.decoder(Request(model="m", messages=()))
+    decoder.event("", '{"type":"message_st')
+    with pytest.raises(errors.ServerError):
+        decoder.finish()
+    with pytest.raises(errors.BadWire):
+        decoder.event("", {"type": "ping"})
+
+
+@pytest.mark.parametrize("data", [5, [], {"type": "content_block_delta", "delta": 3}])
 def test_strange_frames_are_bad_wire(data: Any) -> None:
     """What is no event of this API is said to be so."""
     with pytest.raises(errors.BadWire):
