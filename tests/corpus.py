@@ -86,6 +86,7 @@ STOP: Mapping[str, Mapping[str, str]] = {
 }
 
 OVERFLOW = re.compile(r"too long|too many (prompt )?tokens|context (length|window)|maximum context", re.IGNORECASE)
+FILTERED = re.compile(r"usage (guidelines|polic)|content[ _]?(policy|filter)|safety_check", re.IGNORECASE)
 CLASSES: Mapping[int, tuple[type[errors.APIError], ...]] = {
     401: (errors.AuthError,),
     402: (errors.QuotaError,),
@@ -110,9 +111,12 @@ def stop_reasons(case: Case) -> tuple[str | None, ...]:
     return ("tool_use" if word == "end_turn" and oracle["tool_calls"] else word,)
 
 
-def error_classes(error: Mapping[str, Any]) -> tuple[type[errors.APIError], ...]:
+def error_classes(case: Case) -> tuple[type[errors.APIError], ...]:
     """Return the classes that an HTTP error may become."""
+    error, body = case.oracle["error"], case.data["response"]["body"]
     status = error["http_status"]
+    if status in (400, 403) and FILTERED.search(body):
+        return (errors.RefusedError,)
     if status in (400, 413, 422) and OVERFLOW.search(error.get("message") or ""):
         return (errors.ContextOverflow,)
     return CLASSES.get(status) or ((errors.ServerError,) if status >= 500 else (errors.BadRequest,))
@@ -239,7 +243,7 @@ def _must_fail(case: Case) -> bool:
 
 def _compare_error(case: Case, outcome: Outcome) -> Iterator[Difference]:
     want, error = case.oracle["error"], outcome.error
-    classes = error_classes(want)
+    classes = error_classes(case)
     if not isinstance(error, errors.APIError):
         yield "raises", [kind.__name__ for kind in classes], repr(error)
         return
