@@ -98,15 +98,15 @@ CLASSES: Mapping[int, tuple[type[errors.APIError], ...]] = {
 
 
 def stop_reasons(case: Case) -> tuple[str | None, ...]:
-    """Return our words for why the answer ended; two where the vendor said nothing and calls speak for themselves."""
+    """Return our words for why the answer ended; two where the vendor said nothing and the rest speaks for itself."""
     oracle = case.oracle
     raw = oracle.get("incomplete_reason") or oracle.get("stop_reason_raw")
     if oracle.get("refusal") or oracle.get("block_reason"):
         return ("refusal",)
     if raw is None:
-        # Feedback on the prompt instead of a candidate is this API's way to say that it was blocked.
+        # Feedback on the prompt instead of a candidate is one API's way to say that it was blocked.
         blocked = '"promptFeedback"' in case.data["response"]["body"] and not oracle["text"]
-        return ("refusal",) if blocked else (None, "tool_use") if oracle["tool_calls"] else (None,)
+        return (None, *(["refusal"] if blocked else ["tool_use"] if oracle["tool_calls"] else []))
     word = STOP[case.api].get(raw, "other")
     return ("tool_use" if word == "end_turn" and oracle["tool_calls"] else word,)
 

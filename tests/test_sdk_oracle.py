@@ -140,7 +140,7 @@ def _parts(chunk: Any) -> list[Any]:
 SDKS: Mapping[str, tuple[Callable[[str, corpus.Case], Reading], type[Exception] | tuple[type[Exception], ...]]] = {
     "anthropic.messages": (by_anthropic, (anthropic.AnthropicError, ValueError)),
     "openai.responses": (by_openai, openai.OpenAIError),
-    "gemini.generate": (by_google, genai.errors.APIError),
+    "gemini.generate": (by_google, (genai.errors.APIError, ValueError)),
 }
 
 

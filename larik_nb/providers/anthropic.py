@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
+from larik_nb.providers._abilities import effort_level
 from larik_nb.providers._fields import Frames, count, record, records, string
 from larik_nb.providers._replay import IMAGE_TYPES, Piece, own
 from larik_nb.providers._turns import as_text, media_to_user, turns, words
@@ -112,7 +113,7 @@ def _thinks(body: Mapping[str, Any]) -> bool:
 def _thinking(request: Request, model: Model | None, limit: int) -> dict[str, Any]:
     """Return `thinking` and `output_config`: what was asked, by the nearest means that the model takes."""
     kinds = (model.thinking if model else None) or ()
-    effort = (model.effort(request.effort) if model else request.effort) if request.effort else None
+    effort = effort_level(request, model)
     if effort == "minimal":
         effort = "low"
     out: dict[str, Any] = {"output_config": {"effort": effort}} if effort else {}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
+from larik_nb.providers._abilities import effort_level, samples
 from larik_nb.providers._fields import Frames, count, record, records, string
 from larik_nb.providers._replay import IMAGE_TYPES, Piece, data_url, own
 from larik_nb.providers._turns import as_text, media_to_user, result_text, turns
@@ -77,9 +78,7 @@ def _effort(request: Request, model: Model | None) -> str | None:
     """Return the level to ask for; a budget of zero is the level "none" where there is one."""
     if request.thinking_budget == 0 and model and "none" in (model.efforts or ()):
         return "none"
-    if request.effort is None:
-        return None
-    return model.effort(request.effort) if model else request.effort
+    return effort_level(request, model)
 
 
 def _reasoning(request: Request, model: Model | None) -> dict[str, Any]:
@@ -94,10 +93,8 @@ def _reasoning(request: Request, model: Model | None) -> dict[str, Any]:
 
 
 def _sampling(request: Request, model: Model | None, effort: str | None) -> dict[str, Any]:
-    """Return the sampling settings for the models that take them; a model nothing is known of is asked."""
-    takes = (model.sampling if model else None) or "yes"
-    level = effort or (model.default_effort if model else None)
-    if takes == "no" or (takes == "effort_none" and level != "none"):
+    """Return the sampling settings for the models that take them."""
+    if not samples(model, effort or (model.default_effort if model else None)):
         return {}
     settings = {"temperature": request.temperature, "top_p": request.top_p}
     return {name: value for name, value in settings.items() if value is not None}
@@ -267,15 +264,19 @@ class OpenAIDecoder:
 
         Servers leave one or the other out, or give an item another id when it is done.
         """
+        known = event.get("item_id")
+        if isinstance(known, str) and (item := self._items.get(known)) is not None:
+            self._last = item
+            return item
         keys = [key for key in (_item_id(event), event.get("output_index")) if isinstance(key, str | int)]
-        item = next((self._items[key] for key in keys if key in self._items), None)
-        if item is None:
+        found = next((self._items[key] for key in keys if key in self._items), None)
+        if found is None:
             fresh = "item" in event and not (event.get("type") == "response.output_item.done" and not keys)
-            item = self._last if self._last is not None and not fresh else _Item()
+            found = self._last if self._last is not None and not fresh else _Item()
         for key in keys:
-            self._items.setdefault(key, item)
-        self._last = item
-        return item
+            self._items.setdefault(key, found)
+        self._last = found
+        return found
 
     def _text(self, item: _Item, piece: str) -> tuple[StreamEvent, ...]:
         if self._writing is not item:
