@@ -43,7 +43,6 @@ class Answer:
             yield body[at : at + size]
             at += size
 
-
     def framed(self) -> Iterator[bytes]:
         """Yield the pieces as they go over the wire."""
         if not self.chunked:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import re
 import sys
@@ -85,6 +86,7 @@ STOP: Mapping[str, Mapping[str, str]] = {
 }
 
 OVERFLOW = re.compile(r"too long|too many (prompt )?tokens|context (length|window)|maximum context", re.IGNORECASE)
+FILTERED = re.compile(r"usage (guidelines|polic)|content[ _]?(policy|filter)|safety_check", re.IGNORECASE)
 CLASSES: Mapping[int, tuple[type[errors.APIError], ...]] = {
     401: (errors.AuthError,),
     402: (errors.QuotaError,),
@@ -95,21 +97,26 @@ CLASSES: Mapping[int, tuple[type[errors.APIError], ...]] = {
 }
 
 
-def stop_reason(case: Case) -> str | None:
-    """Return our word for why the answer ended."""
+def stop_reasons(case: Case) -> tuple[str | None, ...]:
+    """Return our words for why the answer ended; two where the vendor said nothing and the rest speaks for itself."""
     oracle = case.oracle
     raw = oracle.get("incomplete_reason") or oracle.get("stop_reason_raw")
     if oracle.get("refusal") or oracle.get("block_reason"):
-        return "refusal"
+        return ("refusal",)
     if raw is None:
-        return "tool_use" if oracle["tool_calls"] else None
+        # Feedback on the prompt instead of a candidate is one API's way to say that it was blocked.
+        blocked = '"promptFeedback"' in case.data["response"]["body"] and not oracle["text"]
+        return (None, *(["refusal"] if blocked else ["tool_use"] if oracle["tool_calls"] else []))
     word = STOP[case.api].get(raw, "other")
-    return "tool_use" if word == "end_turn" and oracle["tool_calls"] else word
+    return ("tool_use" if word == "end_turn" and oracle["tool_calls"] else word,)
 
 
-def error_classes(error: Mapping[str, Any]) -> tuple[type[errors.APIError], ...]:
+def error_classes(case: Case) -> tuple[type[errors.APIError], ...]:
     """Return the classes that an HTTP error may become."""
+    error, body = case.oracle["error"], case.data["response"]["body"]
     status = error["http_status"]
+    if status in (400, 403) and FILTERED.search(body):
+        return (errors.RefusedError,)
     if status in (400, 413, 422) and OVERFLOW.search(error.get("message") or ""):
         return (errors.ContextOverflow,)
     return CLASSES.get(status) or ((errors.ServerError,) if status >= 500 else (errors.BadRequest,))
@@ -218,7 +225,7 @@ Difference = tuple[str, Any, Any]
 def compare(case: Case, outcome: Outcome) -> list[Difference]:
     """Return in what the outcome differs from the oracle."""
     if "error" in case.oracle:
-        return list(_compare_error(case.oracle["error"], outcome))
+        return list(_compare_error(case, outcome))
     if _must_fail(case):
         return list(_compare_partial(case, outcome))
     if outcome.error is not None or outcome.message is None:
@@ -234,8 +241,9 @@ def _must_fail(case: Case) -> bool:
     return cut and not (case.api in END_IS_THE_REASON and case.oracle.get("stop_reason_raw"))
 
 
-def _compare_error(want: Mapping[str, Any], outcome: Outcome) -> Iterator[Difference]:
-    error, classes = outcome.error, error_classes(want)
+def _compare_error(case: Case, outcome: Outcome) -> Iterator[Difference]:
+    want, error = case.oracle["error"], outcome.error
+    classes = error_classes(case)
     if not isinstance(error, errors.APIError):
         yield "raises", [kind.__name__ for kind in classes], repr(error)
         return
@@ -243,19 +251,37 @@ def _compare_error(want: Mapping[str, Any], outcome: Outcome) -> Iterator[Differ
         yield "class", [kind.__name__ for kind in classes], type(error).__name__
     if error.status != want["http_status"]:
         yield "status", want["http_status"], error.status
-    if not _says(error.message, want.get("message") or ""):
+    said = [want.get("message") or "", *_messages(case.data["response"]["body"])]
+    if want["http_status"] == REJECTED:
+        # Our own words: the vendor's may quote the key.
+        said = [f"({REJECTED})"]
+    if not any(_says(error.message, text) for text in said):
         yield "message", want.get("message"), error.message
 
 
-MASKED = re.compile(r"\S*(?:\*{3}|…)\S*")
-SENTENCE = re.compile(r"[^.:]{12,160}")
+REJECTED = 401
+MESSAGE_CHARS = 60
+"""How much of a vendor's message must be in ours; the rest may be cut."""
 
 
 def _says(ours: str, theirs: str) -> bool:
-    """Return whether our line holds the beginning of the vendor's, up to what is masked or runs on."""
-    want = " ".join(theirs.split())
-    first = SENTENCE.search(MASKED.split(want)[0])
-    return (first.group().strip() if first else want[:12]) in " ".join(ours.split())
+    """Return whether our line holds the beginning of the vendor's, each word as it is or masked."""
+    words = " ".join(theirs.split())[:MESSAGE_CHARS].rstrip(" .").split()
+    return bool(re.search(r"\s+".join(rf"(?:{re.escape(word)}|\S*\*{{3}})\S*" for word in words), ours))
+
+
+def _messages(value: Any) -> Iterator[str]:
+    """Yield every message in an error body; gateways wrap the one that says what is wrong, as JSON in a string."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            yield from _messages(json.loads(value) if value.lstrip()[:1] in ("{", "[") else None)
+    if isinstance(value, list):
+        yield from (found for item in value for found in _messages(item))
+    if isinstance(value, dict):
+        yield from (
+            item for name, item in value.items() if name in ("message", "error", "detail") and isinstance(item, str)
+        )
+        yield from (found for item in value.values() for found in _messages(item))
 
 
 def _compare_partial(case: Case, outcome: Outcome) -> Iterator[Difference]:
@@ -272,7 +298,8 @@ def _compare_message(oracle: Mapping[str, Any], message: Message) -> Iterator[Di
         yield "text", oracle["text"], message.text
     if not _same_words(oracle["thinking"], message.thinking):
         yield "thinking", oracle["thinking"], message.thinking
-    wanted, got = [_wanted_call(call) for call in oracle["tool_calls"]], [_call(call) for call in message.tool_calls]
+    calls = [*oracle["tool_calls"], *([legacy] if (legacy := oracle.get("legacy_function_call")) else [])]
+    wanted, got = [_wanted_call(call) for call in calls], [_call(call) for call in message.tool_calls]
     got = [(want[0] and call[0], *call[1:]) for want, call in zip(wanted, got, strict=False)] + got[len(wanted) :]
     if wanted != got:
         yield "tool_calls", wanted, got
@@ -286,8 +313,8 @@ def _compare_message(oracle: Mapping[str, Any], message: Message) -> Iterator[Di
 def _compare_end(case: Case, outcome: Outcome) -> Iterator[Difference]:
     message = outcome.message
     assert message is not None
-    if message.stop_reason != stop_reason(case):
-        yield "stop_reason", stop_reason(case), message.stop_reason
+    if message.stop_reason not in stop_reasons(case):
+        yield "stop_reason", stop_reasons(case), message.stop_reason
     if outcome.joined("text_delta") != message.text:
         yield "deltas", message.text, outcome.joined("text_delta")
     if [event.type for event in outcome.events].count("done") != 1:
@@ -301,8 +328,8 @@ def _same_words(want: str, got: str) -> bool:
 
 def _wanted_call(call: Mapping[str, Any]) -> tuple[Any, ...]:
     if isinstance(call["arguments"], dict):
-        return (call["id"], call["name"], call["arguments"], None)
-    return (call["id"], call["name"], None, call.get("arguments_raw"))
+        return (call.get("id"), call["name"], call["arguments"], None)
+    return (call.get("id"), call["name"], None, call.get("arguments_raw"))
 
 
 def _call(block: Any) -> tuple[Any, ...]:

@@ -15,21 +15,37 @@ SHAPE_ERRORS = (TypeError, AttributeError, KeyError, ValueError, IndexError, Rec
 """What reading a frame raises when a value in it is of another type than the wire says."""
 
 
-def frame(name: str, data: Any) -> dict[str, Any] | None:
-    """Return the object of one server-sent event; None for the frames that mean nothing.
+class Frames:
+    """The objects of a stream of server-sent events."""
 
-    Args:
-        name: The event's name, "" without one.
-        data: Its parsed data, the text where it was no JSON, None without any.
+    __slots__ = ("_unread",)
 
-    Raises:
-        BadWire: Something else came: skipping it could lose a piece of the answer.
-    """
-    if isinstance(data, dict):
-        return data
-    if data is None or name == "ping" or (isinstance(data, str) and data.strip() in ("", "[DONE]")):
+    def __init__(self) -> None:
+        self._unread: str | None = None
+
+    def read(self, name: str, data: Any) -> dict[str, Any] | None:
+        """Return the object of one event; None for the frames that mean nothing.
+
+        Text that is no JSON may be the last frame of a body that was cut; it is an error once another one follows.
+
+        Args:
+            name: The event's name, "" without one.
+            data: Its parsed data, the text where it was no JSON, None without any.
+
+        Raises:
+            BadWire: Something else came: skipping it could lose a piece of the answer.
+        """
+        if self._unread is not None:
+            raise _bad("an object", self._unread)
+        if isinstance(data, dict):
+            return data
+        if data is None or name == "ping":
+            return None
+        if not isinstance(data, str):
+            raise _bad("an object", data)
+        if data.strip() not in ("", "[DONE]"):
+            self._unread = data
         return None
-    raise _bad("an object", data)
 
 
 def record(value: Any) -> dict[str, Any]:

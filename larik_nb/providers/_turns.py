@@ -120,10 +120,15 @@ def call_input(call: Block) -> dict[str, object]:
 def as_text(block: Block) -> str:
     """Return a document's text, or what stands for an attachment that is not text."""
     name, kind = block.name or "unnamed", block.media_type or "application/octet-stream"
-    text = _decoded(block.data or "") if kind.startswith("text/") or kind.endswith(_TEXTUAL) else None
-    if text is None:
+    if (text := words(block)) is None:
         return f"[{block.type} {name} ({kind}) left out: it cannot be sent to this model]"
     return f'<document name="{name}">\n{text}\n</document>'
+
+
+def words(block: Block) -> str | None:
+    """Return a document's text; None where it holds none that can be read."""
+    kind = block.media_type or ""
+    return _decoded(block.data or "") if kind.startswith("text/") or kind.endswith(_TEXTUAL) else None
 
 
 def _decoded(data: str) -> str | None:

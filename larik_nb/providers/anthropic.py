@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._fields import count, frame, record, records, string
-from larik_nb.providers._replay import Piece, document_text, own, turns
+from larik_nb.providers._abilities import effort_level
+from larik_nb.providers._fields import Frames, count, record, records, string
+from larik_nb.providers._replay import IMAGE_TYPES, Piece, own
+from larik_nb.providers._turns import as_text, media_to_user, turns, words
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
@@ -111,7 +113,7 @@ def _thinks(body: Mapping[str, Any]) -> bool:
 def _thinking(request: Request, model: Model | None, limit: int) -> dict[str, Any]:
     """Return `thinking` and `output_config`: what was asked, by the nearest means that the model takes."""
     kinds = (model.thinking if model else None) or ()
-    effort = (model.effort(request.effort) if model else request.effort) if request.effort else None
+    effort = effort_level(request, model)
     if effort == "minimal":
         effort = "low"
     out: dict[str, Any] = {"output_config": {"effort": effort}} if effort else {}
@@ -173,14 +175,9 @@ def _tools(request: Request) -> list[dict[str, Any]]:
 # -- conversation ---------------------------------------------------------------------------------------------------
 def _messages(request: Request, provider: str) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
-    for role, pieces in turns(request.messages):
-        content = [item for piece in pieces for item in _item(piece, provider, request.model)]
-        if not content:
-            continue
-        if out and out[-1]["role"] == role:
-            out[-1]["content"] += content
-        else:
-            out.append({"role": role, "content": content})
+    for turn in turns(media_to_user(request.messages), lambda *part: _item(part, provider, request.model) is not None):
+        items = [_item(part, provider, request.model) for part in turn.parts]
+        out.append({"role": turn.role, "content": [item for item in items if item is not None]})
     if not out or out[0]["role"] != "user":
         out.insert(0, {"role": "user", "content": [{"type": "text", "text": _OPENING}]})
     _mark(out)
@@ -195,27 +192,27 @@ def _mark(messages: list[dict[str, Any]]) -> None:
             last["cache_control"] = _EPHEMERAL
 
 
-def _item(piece: Piece, provider: str, model: str) -> Iterator[dict[str, Any]]:
-    """Yield the content block for one of ours; nothing for what this model may not see."""
-    message, block = piece
+def _item(part: Piece, provider: str, model: str) -> dict[str, Any] | None:
+    """Return the content block for one of ours; None for what this model may not see."""
+    message, block = part
     ours = message.role == "assistant" and own(message, block, provider, model)
     match block.type:
-        case "text":
-            yield {"type": "text", "text": block.text, **(record(block.raw) if ours else {})}
+        case "text" if block.text:
+            return {"type": "text", "text": block.text, **(record(block.raw) if ours else {})}
         case "image" | "document":
-            yield _media(block)
+            return _media(block)
         case "tool_use":
-            yield _call(block, ours=ours)
+            return _call(block, ours=ours)
         case "tool_result":
-            yield _result(block)
+            return _result(block)
         case "thinking" if ours and block.redacted:
-            yield {"type": "redacted_thinking", "data": block.signature}
+            return {"type": "redacted_thinking", "data": block.signature}
         case "thinking" if ours and block.signature:
-            yield {"type": "thinking", "thinking": block.text or "", "signature": block.signature}
+            return {"type": "thinking", "thinking": block.text or "", "signature": block.signature}
         case "opaque" if ours and isinstance(block.raw, dict) and block.raw.get("type") != "refusal":
-            yield block.raw
+            return block.raw
         case _:
-            return
+            return None
 
 
 def _id(call_id: str | None) -> str:
@@ -244,10 +241,12 @@ def _result(block: Block) -> dict[str, Any]:
 
 def _media(block: Block) -> dict[str, Any]:
     source: dict[str, Any] = {"type": "base64", "media_type": block.media_type, "data": block.data}
-    if block.type == "image":
+    if block.type == "image" and block.media_type in IMAGE_TYPES:
         return {"type": "image", "source": source}
-    if (text := document_text(block)) is not None:
+    if (text := words(block)) is not None:
         source = {"type": "text", "media_type": "text/plain", "data": text}
+    elif block.media_type != "application/pdf":
+        return {"type": "text", "text": as_text(block)}
     return {"type": "document", "source": source, **({"title": block.name} if block.name else {})}
 
 
@@ -257,6 +256,7 @@ class AnthropicDecoder:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        self._frames = Frames()
         self._counts: dict[str, int] = {}
         self._sealed: _Sealed | None = None
         self._given: dict[Any, dict[str, Any]] = {}
@@ -264,7 +264,7 @@ class AnthropicDecoder:
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one event in; unknown ones pass."""
-        event = frame(name, data)
+        event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
         match event.get("type", name):

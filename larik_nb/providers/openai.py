@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._fields import count, frame, record, records, string
-from larik_nb.providers._replay import Piece, data_url, document_text, own, turns
+from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._fields import Frames, count, record, records, string
+from larik_nb.providers._replay import IMAGE_TYPES, Piece, data_url, own
+from larik_nb.providers._turns import as_text, media_to_user, result_text, turns
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
@@ -76,9 +78,7 @@ def _effort(request: Request, model: Model | None) -> str | None:
     """Return the level to ask for; a budget of zero is the level "none" where there is one."""
     if request.thinking_budget == 0 and model and "none" in (model.efforts or ()):
         return "none"
-    if request.effort is None:
-        return None
-    return model.effort(request.effort) if model else request.effort
+    return effort_level(request, model)
 
 
 def _reasoning(request: Request, model: Model | None) -> dict[str, Any]:
@@ -93,10 +93,8 @@ def _reasoning(request: Request, model: Model | None) -> dict[str, Any]:
 
 
 def _sampling(request: Request, model: Model | None, effort: str | None) -> dict[str, Any]:
-    """Return the sampling settings for the models that take them; a model nothing is known of is asked."""
-    takes = (model.sampling if model else None) or "yes"
-    level = effort or (model.default_effort if model else None)
-    if takes == "no" or (takes == "effort_none" and level != "none"):
+    """Return the sampling settings for the models that take them."""
+    if not samples(model, effort or (model.default_effort if model else None)):
         return {}
     settings = {"temperature": request.temperature, "top_p": request.top_p}
     return {name: value for name, value in settings.items() if value is not None}
@@ -115,22 +113,25 @@ def _tool(name: str, description: str, parameters: dict[str, Any] | None) -> dic
 
 # -- conversation ---------------------------------------------------------------------------------------------------
 def _input(request: Request, provider: str) -> Iterator[dict[str, Any]]:
-    for role, pieces in turns(request.messages):
-        if role == "assistant":
-            for piece in pieces:
-                yield from _output_item(piece, provider, request.model)
+    def sendable(message: Message, block: Block) -> bool:
+        return message.role == "user" or _output_item((message, block), provider, request.model) is not None
+
+    for turn in turns(media_to_user(request.messages), sendable):
+        if turn.role == "user":
+            yield from _user_items(turn.blocks)
         else:
-            yield from _user_items(pieces)
+            items = (_output_item(part, provider, request.model) for part in turn.parts)
+            yield from (item for item in items if item is not None)
 
 
-def _user_items(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
+def _user_items(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
     """Yield the results of calls, which are items of their own here, then one message with the rest."""
     content: list[dict[str, Any]] = []
-    for _, block in pieces:
+    for block in blocks:
         match block.type:
             case "tool_result":
                 yield {"type": "function_call_output", "call_id": block.id, "output": _result(block)}
-            case "text":
+            case "text" if block.text:
                 content.append({"type": "input_text", "text": block.text})
             case "image" | "document":
                 content.append(_media(block))
@@ -140,17 +141,16 @@ def _user_items(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
         yield {"type": "message", "role": "user", "content": content}
 
 
-def _output_item(piece: Piece, provider: str, model: str) -> Iterator[dict[str, Any]]:
-    """Yield the item for one of the assistant's blocks; nothing for what this model may not see."""
-    message, block = piece
+def _output_item(part: Piece, provider: str, model: str) -> dict[str, Any] | None:
+    """Return the item for one of the assistant's blocks; None for what this model may not see."""
+    message, block = part
     ours = own(message, block, provider, model)
     match block.type:
-        case "text":
+        case "text" if block.text:
             phase = record(block.raw).get("phase") if ours else None
-            item = {"type": "message", "role": "assistant", "content": block.text}
-            yield {**item, "phase": phase} if phase else item
+            return _said(block.text) | ({"phase": phase} if phase else {})
         case "tool_use":
-            yield {
+            return {
                 "type": "function_call",
                 "call_id": block.id,
                 "name": block.name,
@@ -158,9 +158,9 @@ def _output_item(piece: Piece, provider: str, model: str) -> Iterator[dict[str, 
                 **(record(block.raw) if ours else {}),
             }
         case "opaque" if ours and isinstance(block.raw, dict) and _replayable(block.raw):
-            yield block.raw if block.raw.get("type") != "refusal" else _refused(block.raw)
+            return block.raw if block.raw.get("type") != "refusal" else _said(block.raw.get("refusal") or "")
         case _:
-            return
+            return None
 
 
 def _replayable(item: dict[str, Any]) -> bool:
@@ -168,8 +168,8 @@ def _replayable(item: dict[str, Any]) -> bool:
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
 
 
-def _refused(part: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": part.get("refusal") or ""}
+def _said(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": text}
 
 
 def _compact(value: dict[str, Any] | None) -> str:
@@ -179,17 +179,17 @@ def _compact(value: dict[str, Any] | None) -> str:
 
 def _result(block: Block) -> str | list[dict[str, Any]]:
     if not block.images:
-        return block.content or ""
-    text = [{"type": "input_text", "text": block.content}] if block.content else []
+        return result_text(block)
+    text = [{"type": "input_text", "text": result_text(block)}] if block.content or block.is_error else []
     return [*text, *map(_media, block.images)]
 
 
 def _media(block: Block) -> dict[str, Any]:
-    if block.type == "image":
+    if block.type == "image" and block.media_type in IMAGE_TYPES:
         return {"type": "input_image", "image_url": data_url(block), "detail": "auto"}
-    if (text := document_text(block)) is not None:
-        return {"type": "input_text", "text": f"{block.name}:\n{text}" if block.name else text}
-    return {"type": "input_file", "filename": block.name or "document.pdf", "file_data": data_url(block)}
+    if block.media_type == "application/pdf":
+        return {"type": "input_file", "filename": block.name or "document.pdf", "file_data": data_url(block)}
+    return {"type": "input_text", "text": as_text(block)}
 
 
 # -- answer ---------------------------------------------------------------------------------------------------------
@@ -211,6 +211,7 @@ class OpenAIDecoder:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        self._frames = Frames()
         self._items: dict[Any, _Item] = {}
         self._last: _Item | None = None
         self._writing: _Item | None = None
@@ -219,7 +220,7 @@ class OpenAIDecoder:
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one event in; unknown ones pass."""
-        event = frame(name, data)
+        event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
         kind = string(event.get("type")) or name
@@ -263,15 +264,19 @@ class OpenAIDecoder:
 
         Servers leave one or the other out, or give an item another id when it is done.
         """
+        known = event.get("item_id")
+        if isinstance(known, str) and (item := self._items.get(known)) is not None:
+            self._last = item
+            return item
         keys = [key for key in (_item_id(event), event.get("output_index")) if isinstance(key, str | int)]
-        item = next((self._items[key] for key in keys if key in self._items), None)
-        if item is None:
+        found = next((self._items[key] for key in keys if key in self._items), None)
+        if found is None:
             fresh = "item" in event and not (event.get("type") == "response.output_item.done" and not keys)
-            item = self._last if self._last is not None and not fresh else _Item()
+            found = self._last if self._last is not None and not fresh else _Item()
         for key in keys:
-            self._items.setdefault(key, item)
-        self._last = item
-        return item
+            self._items.setdefault(key, found)
+        self._last = found
+        return found
 
     def _text(self, item: _Item, piece: str) -> tuple[StreamEvent, ...]:
         if self._writing is not item:

@@ -16,7 +16,7 @@ from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
 from larik_nb.providers._presets import Quirks
-from larik_nb.providers._replay import Piece, own
+from larik_nb.providers._replay import Piece, data_url, own
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._tool_fragments import ToolFragments
 from larik_nb.providers._turns import (
@@ -194,7 +194,7 @@ class _Encoder:
 
     def _user_part(self, block: Block) -> dict[str, Any]:
         if block.type == "image" and self._sees:
-            url = f"data:{block.media_type};base64,{block.data}"
+            url = data_url(block)
             return {"type": "image_url", "image_url": {"url": url}}
         return _text_part(block.text or "" if block.type == "text" else as_text(block))
 
