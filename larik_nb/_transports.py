@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -431,7 +432,7 @@ class AiohttpTransport:
 
         self._tls_context = tls_context
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
-        watch = aiohttp.TraceConfig(trace_config_ctx_factory=_connection)
+        watch = aiohttp.TraceConfig()
         watch.on_connection_create_start.append(_mark_new)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -463,7 +464,7 @@ class AiohttpTransport:
 
         begun = asyncio.get_running_loop().time()
         while True:
-            connection = {"new": False}
+            connection = types.SimpleNamespace(new=False)
             try:
                 return await self._session.request(
                     outgoing.method,
@@ -478,19 +479,15 @@ class AiohttpTransport:
                     trace_request_ctx=connection,
                 )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if connection["new"] or asyncio.get_running_loop().time() > begun + _STALE_S:
+                if connection.new or asyncio.get_running_loop().time() > begun + _STALE_S:
                     raise
 
     async def aclose(self) -> None:
         await self._session.close()
 
 
-def _connection(trace_request_ctx: dict[str, bool]) -> dict[str, bool]:
-    return trace_request_ctx
-
-
-async def _mark_new(_session: object, connection: Any, _params: object) -> None:
-    connection["new"] = True
+async def _mark_new(_session: object, trace: types.SimpleNamespace, _params: object) -> None:
+    trace.trace_request_ctx.new = True
 
 
 def _open_socket(address: Any) -> socket.socket:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Literal
 
 Framing = Literal["sse", "ndjson"]
 Frame = tuple[str, Any]
 """Event name ("" without one) and its data: the parsed JSON, the text itself where it is not JSON, None for none."""
 
-_scan = json.JSONDecoder(strict=False).scan_once
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 _one_line_event = re.compile(r"(?:event: ?([^\n]*)\n)?data: ?(?=[{\[])").match
 _SPACE = " \t"
 _IGNORED = (":", "id:", "retry:", "id\n", "retry\n", "data\n", "event\n")

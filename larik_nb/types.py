@@ -34,7 +34,10 @@ _tuple = tuple.__new__
 
 
 class _Record:
-    """A frozen dataclass that goes to plain JSON and back, leaving out what has its default."""
+    """A frozen dataclass that goes to plain JSON and back, leaving out what has its default.
+
+    Sequences may be given as lists and are kept as tuples.
+    """
 
     __slots__ = ()
 
@@ -153,7 +156,7 @@ class Block(_Record):
     input_raw: str | None = None
     content: str | None = None
     is_error: bool = False
-    images: tuple[Block, ...] = ()
+    images: Sequence[Block] = ()
     media_type: str | None = None
     data: str | None = None
     provider: str | None = None
@@ -184,7 +187,7 @@ class Message(_Record):
     """
 
     role: Role
-    blocks: tuple[Block, ...] = ()
+    blocks: Sequence[Block] = ()
     model: str | None = None
     provider: str | None = None
     requested_model: str | None = None
@@ -194,8 +197,9 @@ class Message(_Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", _records(Block, self.blocks))
-        if isinstance(self.usage, Mapping):
-            object.__setattr__(self, "usage", Usage.from_dict(self.usage))
+        usage: Any = self.usage
+        if isinstance(usage, Mapping):
+            object.__setattr__(self, "usage", Usage.from_dict(usage))
 
     @property
     def text(self) -> str:
@@ -247,16 +251,16 @@ class Request(_Record):
     """
 
     model: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     system: str | None = None
-    tools: tuple[ToolSpec, ...] = ()
+    tools: Sequence[ToolSpec] = ()
     max_tokens: int | None = None
     effort: Effort | None = None
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     thinking_budget: int | None = None
-    stop: tuple[str, ...] = ()
+    stop: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", _records(Message, self.messages))

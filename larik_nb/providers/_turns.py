@@ -96,7 +96,7 @@ def media_to_user(messages: Iterable[Message]) -> list[Message]:
     carried: tuple[Block, ...] = ()
     for message in messages:
         if message.role == "user":
-            out.append(replace(message, blocks=message.blocks + carried) if carried else message)
+            out.append(replace(message, blocks=(*message.blocks, *carried)) if carried else message)
             carried = ()
             continue
         drawn = tuple(block for block in message.blocks if block.type in MEDIA)
