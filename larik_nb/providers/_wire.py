@@ -119,12 +119,33 @@ class Draft:
         self.request = request
         self.provider = provider
         self.model: str | None = None
-        self.usage: Usage | None = None
+        self._usage: Usage | None = None
+        self._counts: tuple[Callable[[Mapping[str, Any]], Usage | None], Mapping[str, Any]] | None = None
         self.stop_reason: StopReason | None = None
         self._parts: list[_Part] = []
         self._open: _Part | None = None
         self._calls: dict[Any, _Part] = {}
         self._half = ""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens as last told; None while unknown."""
+        if self._counts is not None:
+            read, counts = self._counts
+            self._counts = None
+            try:
+                self._usage = read(counts) or self._usage
+            except TypeError:
+                self._usage = None
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage | None) -> None:
+        self._usage, self._counts = usage, None
+
+    def count(self, read: Callable[[Mapping[str, Any]], Usage | None], counts: Mapping[str, Any]) -> None:
+        """Take the vendor's counts, read only once somebody asks: some vendors repeat them with every delta."""
+        self._counts = (read, counts)
 
     # -- text and thinking ------------------------------------------------------------------------------------
     def text(self, piece: str) -> tuple[StreamEvent, ...]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from larik_nb import errors
 from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
+from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, record, string, unreadable
 from larik_nb.providers._replay import Piece, own
 from larik_nb.providers._turns import Turn, call_input, turns
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
@@ -250,7 +250,7 @@ class GeminiDecoder:
         if model and isinstance(model, str):
             self.draft.model = model
         if counts:
-            self.draft.usage = usage(counts)
+            self.draft.count(usage, record(counts))
         for candidate in candidates or ():
             if candidate.get("index") in (0, None):
                 return self._candidate(candidate)

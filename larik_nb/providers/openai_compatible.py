@@ -340,6 +340,9 @@ class ChatDecoder:
     def _delta(self, delta: dict[str, Any]) -> Iterable[StreamEvent]:
         """Read one delta in the order in which a model works: it thinks, writes, calls."""
         content = delta.get("content")
+        if len(delta) == 1 and isinstance(content, str):
+            # Nearly every delta: text and nothing else.
+            return self._texts.text(content)
         events: list[StreamEvent] = []
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         if details := delta.get("reasoning_details"):
