@@ -181,6 +181,22 @@ class _Reader(Iterator[T]):
             return False
         return True
 
+    def arrived(self) -> Iterator[T]:
+        """Yield the items that are there, without waiting.
+
+        Raises:
+            BaseException: What the source raised, once its items are taken.
+        """
+        while self.ready(0.0) and (self._items or self._failure is not None):
+            yield next(self)
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s` seconds for the source's end, and return whether it is there.
+
+        Items do not wake the caller: a screen that is drawn now and then costs nothing in between.
+        """
+        return self._pipe.ended.wait(timeout_s)
+
     def _take(self, timeout_s: float | None) -> bool:
         """Fetch the next batch; False at the end.
 
