@@ -188,7 +188,9 @@ class _Socket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._used = self._answered = True
         self._buffer += data
-        if len(self._buffer) > _BUFFER_BYTES and self.transport is not None and not self._paused:
+        # What nobody waits for stays in the socket: a reader that rests is not woken for every token.
+        unasked = self._reader is None or len(self._buffer) > _BUFFER_BYTES
+        if unasked and self.transport is not None and not self._paused:
             self._paused = True
             self.transport.pause_reading()
         self._wake(self._reader)

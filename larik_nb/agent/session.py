@@ -135,9 +135,12 @@ class Session:
                     return event.message
         raise errors.BadWire("the provider's answer had no end", kind="wire")
 
-    def stream(self, *content: str | Block, **options: Any) -> portal._Reader[StreamEvent]:
-        """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn."""
-        return portal.iterate(self.astream(*content, **options))
+    def stream(self, *content: str | Block, rest_s: float = 0.0, **options: Any) -> portal._Reader[StreamEvent]:
+        """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn.
+
+        Takes and raises what `astream` does; `rest_s` as in `portal.iterate`.
+        """
+        return portal.iterate(self.astream(*content, **options), rest_s=rest_s)
 
     async def astream(
         self,

@@ -30,7 +30,7 @@ def tokens(count: int) -> str:
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if count >= size * 0.9995:
             value = count / size
-            digits = 1 if value < 99.95 else 0  # noqa: PLR2004  # three figures at most
+            digits = 1 if value < 99.95 else 0  # three figures at most
             return f"{value:.{digits}f}".removesuffix(".0") + unit
     return str(count)
 
@@ -39,18 +39,18 @@ def usd(amount: float) -> str:
     """Return money to the cent, and to two figures where it is less: $1.60, $0.013, $0.00042."""
     if amount == 0:
         return "$0.00"
-    if amount < 0.00001:  # noqa: PLR2004  # a thousandth of a cent
+    if amount < 0.00001:  # a thousandth of a cent
         return "< $0.00001"
     digits = max(2, 1 - floor(log10(amount)))
     text = f"{amount:.{digits}f}"
-    return f"${text.rstrip('0')}" if digits > 2 and text.endswith("0") else f"${text}"  # noqa: PLR2004
+    return f"${text.rstrip('0')}" if digits > 2 and text.endswith("0") else f"${text}"
 
 
 def seconds(value: float) -> str:
     """Return a duration: 0.3 s, 4.1 s, 61 s, 12 min."""
-    if value < 9.95:  # noqa: PLR2004
+    if value < 9.95:
         return f"{value:.1f} s"
-    return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"  # noqa: PLR2004
+    return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"
 
 
 def total(spent: Spent) -> str:

@@ -61,13 +61,13 @@ def finished(text: str) -> int:
 
 def closed(text: str) -> str:
     """Return `text` fit to be shown as it stands: open fences and display math closed, half a fence held back."""
-    scan = _Scan(text)
-    if scan.fence:
-        body = _HALF_CLOSING.sub("", text)
-        return f"{body.rstrip()}\n{scan.fence}"
-    if scan.math:
-        return f"{text.rstrip()}\n{scan.math}"
-    return _HALF_OPENING.sub("", text)
+    lines, end, _ = text.rpartition("\n")
+    fence = _Scan(lines + end).fence
+    if fence:
+        return f"{_HALF_CLOSING.sub('', text).rstrip()}\n{fence}"
+    text = _HALF_OPENING.sub("", text)
+    math = _Scan(text).math
+    return f"{text.rstrip()}\n{math}" if math else text
 
 
 def whole(text: str) -> str:
@@ -86,8 +86,8 @@ _MATH = re.compile(
 )
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])(?!(?:br|hr) ?/?>|(?:https?://|mailto:)[^\s<>]*>)", re.IGNORECASE)
 _PAIRED = re.compile(r"<(sub|sup|kbd)>([^<\n]*)</\1>")
-_LINK = re.compile(r"\]\((?=\s*<?\s*(?!https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))[^)\n]*)", re.IGNORECASE)
-_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:\s*<?(?!https?:|mailto:|#|/))", re.IGNORECASE | re.MULTILINE)
+_LINK = re.compile(r"\]\((?=\s*<?\s*(?![\s<)])(?!https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))[^)\n]*)", re.IGNORECASE)
+_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:\s*<?(?![\s<])(?!https?:|mailto:|#|/))", re.IGNORECASE | re.MULTILINE)
 _MONEY = re.compile(r"(?<![\\$])\$(?=\d)")
 
 

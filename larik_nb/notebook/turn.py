@@ -147,7 +147,7 @@ class _Turn:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.turns)
         count = self._magics.shell.execution_count
-        reader = self._session.stream(question, model=self._route, cell=count, **settings)
+        reader = self._session.stream(question, model=self._route, cell=count, rest_s=render.REST_S, **settings)
         try:
             with reader:
                 render.watch(reader, self._answer, self._view)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
-from larik_nb.types import Block, Message, Request, StreamEvent, notice
+from larik_nb.types import Block, Message, Request, StreamEvent, done, notice
 
 if TYPE_CHECKING:
     from larik_nb.providers import Provider
@@ -90,7 +90,7 @@ class RecordingProvider:
         try:
             async with aclosing(self.inner.stream(request)) as source:
                 async for event in source:
-                    events.append([round(clock() - started, 4), event.to_dict()])
+                    events.append([round(clock() - started, 4), _kept(event)])
                     if event.type == "done":
                         self.recorder.write({**line, "events": events})
                     yield event
@@ -255,13 +255,17 @@ def _read(path: Path) -> tuple[dict[tuple[str, int], dict[str, Any]], int]:
     return lines, torn
 
 
+def _kept(event: StreamEvent) -> dict[str, Any]:
+    if event.message is not None:
+        return {"type": event.type, "message": event.message.to_dict()}
+    return {name: value for name, value in event._asdict().items() if value}
+
+
 def _event(data: dict[str, Any]) -> StreamEvent:
     """Return the event; a replayed answer has cost nothing."""
-    event = StreamEvent.from_dict(data)
-    if data.get("message") is None:
-        return event
-    message = replace(Message.from_dict(data["message"]), cost_usd=0.0)
-    return replace(event, message=message, usage=message.usage)
+    if "message" in data:
+        return done(replace(Message.from_dict(data["message"]), cost_usd=0.0))
+    return StreamEvent(**data)
 
 
 def _plain(error: errors.APIError) -> dict[str, Any]:

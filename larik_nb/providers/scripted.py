@@ -21,7 +21,6 @@ from larik_nb.types import (
     Usage,
     assistant,
     done,
-    text_block,
     text_delta,
     thinking_delta,
 )
@@ -170,7 +169,7 @@ def demo(
     return _Demo(model="demo", delay_s=delay_s, sleep=sleep)
 
 
-def build(resolved: Resolved, credential: Credential, settings: Settings) -> ScriptedProvider:  # noqa: ARG001  # what `connect` hands over
+def build(resolved: Resolved, credential: Credential, settings: Settings) -> ScriptedProvider:  # what `connect` hands over
     """Return the provider for `scripted/…`.
 
     Raises:
@@ -189,7 +188,7 @@ class _Demo(ScriptedProvider):
     def reply(self, request: Request) -> Reply:
         answer = _demo_answer(request)
         usage = Usage(input=_counted(request.system or "", *_texts(request)), output=_counted(answer))
-        return replace(assistant(answer), usage=usage)
+        return replace(assistant(answer), usage=usage, model=self.model)
 
 
 def _texts(request: Request) -> list[str]:
@@ -221,7 +220,7 @@ def _last_question(request: Request) -> str:
 
 
 def _shortened(text: str, limit: int = 60) -> str:
-    line = re.sub(r"[`|<>\\*_$\[\]]", "", " ".join(text.split()))
+    line = " ".join(re.sub(r"[`|<>\\*_$\[\]]", "", text).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
