@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HALF_OPENING = re.compile(r"^ {0,3}(?:`+[^`\n]*|~+[^~\n]*)\Z", re.MULTILINE)
-_HALF_CLOSING = re.compile(r"^ {0,3}(?:`+|~+)\s*\Z", re.MULTILINE)
+_HALF_CLOSING = re.compile(r"^ {0,3}(?:`+|~+)[ \t]*\Z", re.MULTILINE)
 _MATH_LINE = re.compile(r"\s*(?:\$\$|\\\[|\\\])")
 
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from larik_nb.portal import _Reader
     from larik_nb.types import StreamEvent
 
-FRAME_S = 0.1
-"""Seconds between two messages at least: ten a second."""
+FRAME_S = 0.125
+"""Seconds between two messages at least: with the last frame that is at most ten in any second."""
 
 REST_S = 0.03
 """Seconds between two reads of the answer: tokens in between cost one wake instead of one each. With the drawing it
 keeps the last frame within 50 ms of the end."""
 
-_SLOWER = ((3.0, 0.1), (12.0, 0.25))
+_SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
 """Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
 

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from larik_nb import errors
 from larik_nb.types import (
@@ -24,10 +24,6 @@ from larik_nb.types import (
     text_delta,
     thinking_delta,
 )
-
-if TYPE_CHECKING:
-    from larik_nb.providers import Resolved, Settings
-    from larik_nb.providers.credentials import Credential
 
 Reply: TypeAlias = "str | Block | Message | Sequence[StreamEvent] | BaseException | Callable[[Request], Reply]"
 """What a script may hold: a text, a block, a whole message, the events themselves, an error to raise, or a function
@@ -167,19 +163,6 @@ def demo(
 ) -> ScriptedProvider:
     """Return `scripted/demo`: a made-up answer to any question, streamed in small pieces."""
     return _Demo(model="demo", delay_s=delay_s, sleep=sleep)
-
-
-def build(resolved: Resolved, credential: Credential, settings: Settings) -> ScriptedProvider:  # what `connect` hands over
-    """Return the provider for `scripted/…`.
-
-    Raises:
-        ConfigError: It is not `scripted/demo`: other scripts are made in code.
-    """
-    if resolved.model != "demo":
-        raise errors.ConfigError(
-            f"scripted has no model {resolved.model}", remedy="scripted/demo is the one that answers by its name"
-        )
-    return demo()
 
 
 class _Demo(ScriptedProvider):
