@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -59,8 +59,11 @@ class Spent:
     usd: float = 0.0
     at_least: bool = False
 
-    def __add__(self, cost_usd: float | None) -> Spent:
-        return Spent(usd=self.usd + (cost_usd or 0.0), at_least=self.at_least or cost_usd is None)
+    @classmethod
+    def of(cls, costs: Iterable[float | None]) -> Spent:
+        """Return the sum of `costs`, None standing for an unknown one."""
+        known = list(costs)
+        return cls(usd=sum(cost or 0.0 for cost in known), at_least=None in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +243,7 @@ class Session:
     @property
     def spent(self) -> Spent:
         """What all turns cost."""
-        return sum((turn.cost_usd for turn in self.turns), start=Spent())  # type: ignore[call-overload,no-any-return]  # Spent + cost is a Spent
+        return Spent.of(turn.cost_usd for turn in self.turns)
 
     @property
     def cost_usd(self) -> float | None:

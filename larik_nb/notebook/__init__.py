@@ -22,7 +22,8 @@ def load(shell: InteractiveShell) -> None:
     from larik_nb.notebook.magics import LarikMagics
 
     magics = LarikMagics(shell)
-    undo = _loaded[shell] = [magics.status.close]
+    configurables: list[Any] = shell.configurables
+    undo = _loaded[shell] = [magics.status.close, lambda: configurables.remove(magics)]
     undo.append(_add_magic(shell, "larik", magics.larik, kinds=("line", "cell")))
     if "model" not in shell.magics_manager.magics["line"]:
         undo.append(_add_magic(shell, "model", magics.model_magic, kinds=("line",)))
@@ -80,7 +81,8 @@ def _add_display(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], N
 
         return message_bundle(message)
 
-    formatter, name = shell.display_formatter, ("larik_nb.types", "Message")
+    formatter: Any = shell.display_formatter
+    name = ("larik_nb.types", "Message")
     formatter.ipython_display_formatter.for_type_by_name(*name, once)
     formatter.mimebundle_formatter.for_type_by_name(*name, bundle)
 

@@ -43,7 +43,9 @@ class Completer:
 
     def __call__(self, context: CompletionContext) -> dict[str, Any]:
         """The matcher, as IPython calls it."""
-        found = self.matches(context.full_text, context.cursor_line, context.line_with_cursor[: context.cursor_position])
+        found = self.matches(
+            context.full_text, context.cursor_line, context.line_with_cursor[: context.cursor_position]
+        )
         if found is None:
             return {"completions": [], "suppress": False}
         from IPython.core.completer import SimpleCompletion

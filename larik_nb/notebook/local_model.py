@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def offer(route: Route, *, can_ask: bool, ask: Callable[[str], str] = input) -> 
 def _missing(name: str) -> Model | None:
     from larik_nb.providers.local import cache, table
 
+    if find_spec("xllamacpp") is None:
+        return None
     model = table.find(name) if name else table.models()[-1]
     return None if cache.is_present(model) else model
 

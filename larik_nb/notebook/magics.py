@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
 from larik_nb.notebook.status import Status
@@ -27,12 +27,13 @@ _MARKERS = ("# NBVAL_", "#NBVAL_", "# nbval-", "#nbval-")
 
 @magics_class
 class LarikMagics(Magics):
-    """`%larik`, `%%larik` and `%model`."""
+    """`%larik`, `%%larik` and `%model`, which `notebook.load` registers."""
 
     model = Unicode("", help="The model to ask: provider/model, or a name that stands for one.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         super().__init__(shell, **traits)
+        self.ip = shell
         self.status = Status(shell)
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
@@ -41,8 +42,6 @@ class LarikMagics(Magics):
         self.just_shown: tuple[Message, int] | None = None
 
     # -- the magics -------------------------------------------------------------------------------------------
-    @no_var_expand
-    @line_cell_magic
     def larik(self, line: str, cell: str | None = None) -> Message | None:
         """Ask a model: `%%larik [options]` with the question under it, or `%larik [options] question`.
 
@@ -50,13 +49,15 @@ class LarikMagics(Magics):
         """
         return self._guarded(lambda: self._line(line) if cell is None else self._cell(line, cell))
 
-    @no_var_expand
-    @line_magic("model")
     def model_magic(self, line: str) -> None:
         """Show the model that is asked, or go on with another: `%model provider/model`."""
         from larik_nb.notebook import verbs
 
         self._guarded(lambda: verbs.model(self, line.strip()))
+
+    for magic in (larik, model_magic):  # IPython is not to expand {} and $ on our lines
+        setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
+    del magic
 
     def _guarded(self, act: Callable[[], Message | None]) -> Message | None:
         """Act; an error of ours shows as one line, and every failure is kept for `%larik debug`."""
@@ -83,7 +84,7 @@ class LarikMagics(Magics):
         asked = parse(line)
         message = self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])))
         if message is not None:
-            self.just_shown = (message, self.shell.execution_count)
+            self.just_shown = (message, self.ip.execution_count)
         return None if asked.out else message
 
     def _cell(self, line: str, cell: str) -> None:

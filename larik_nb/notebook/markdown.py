@@ -86,8 +86,12 @@ _MATH = re.compile(
 )
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])(?!(?:br|hr) ?/?>|(?:https?://|mailto:)[^\s<>]*>)", re.IGNORECASE)
 _PAIRED = re.compile(r"<(sub|sup|kbd)>([^<\n]*)</\1>")
-_LINK = re.compile(r"\]\((?=\s*<?\s*(?![\s<)])(?!https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))[^)\n]*)", re.IGNORECASE)
-_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:\s*<?(?![\s<])(?!https?:|mailto:|#|/))", re.IGNORECASE | re.MULTILINE)
+_LINK = re.compile(
+    r"\]\((?=\s*<?\s*(?![\s<)])(?!https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))[^)\n]*)", re.IGNORECASE
+)
+_DEFINITION = re.compile(
+    r"^( {0,3})\[(?=[^\]\n]+\]:\s*<?(?![\s<])(?!https?:|mailto:|#|/))", re.IGNORECASE | re.MULTILINE
+)
 _MONEY = re.compile(r"(?<![\\$])\$(?=\d)")
 
 
@@ -105,7 +109,8 @@ def safe(text: str) -> str:
 
 
 def _fenced(text: str) -> Iterator[tuple[bool, str]]:
-    fence, part = "", []
+    fence = ""
+    part: list[str] = []
     for line in text.splitlines(keepends=True):
         match = _FENCE.match(line)
         if not fence and match:

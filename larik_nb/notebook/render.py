@@ -141,16 +141,20 @@ class ShellScreen:
         self._shell = shell
 
     def show(self, bundle: Bundle, id: str | None = None) -> None:
+        """Publish an output."""
         transient = {"display_id": id} if id else {}
         self._shell.display_pub.publish(data=bundle, metadata={}, transient=transient)
 
     def update(self, bundle: Bundle, id: str) -> None:
+        """Publish it anew."""
         self._shell.display_pub.publish(data=bundle, metadata={}, transient={"display_id": id}, update=True)
 
     def clear(self) -> None:
+        """Clear when the next output comes, so that nothing flickers."""
         self._shell.display_pub.clear_output(wait=True)
 
     def write(self, text: str) -> None:
+        """Write to standard output at once."""
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -179,15 +183,17 @@ class Once:
         self.screen = screen
 
     def start(self) -> None:
-        pass
+        """Draw nothing yet."""
 
     def tick(self) -> None:
-        pass
+        """Draw nothing yet."""
 
     def pause(self) -> float:
+        """Return one frame."""
         return FRAME_S
 
     def finish(self, bundle: Bundle | None) -> None:
+        """Publish what stays."""
         if bundle is not None:
             self.screen.show(bundle)
 
@@ -196,9 +202,11 @@ class Terminal(Once):
     """Writes plain text as it comes."""
 
     def start(self) -> None:
+        """Begin with no notice written."""
         self._notices = 0
 
     def tick(self) -> None:
+        """Write what is new."""
         for line in self.answer.above[self._notices :]:
             self.screen.write(f"{line}\n\n")
             self._notices += 1
@@ -206,6 +214,7 @@ class Terminal(Once):
             self.screen.write(markdown.plain(fresh))
 
     def finish(self, bundle: Bundle | None) -> None:
+        """Write what stands under the text."""
         self.tick()
         if bundle is not None:
             _, _, under = bundle["text/plain"].rpartition("\n\n")
@@ -230,6 +239,7 @@ class _Paced(Once):
         return f"larik-{time.time_ns():x}-{_Paced._ids}"
 
     def pause(self) -> float:
+        """Return the seconds until the next frame."""
         return min(max(self._next - self.answer.clock(), 0.005), _SLOWEST_S)
 
     def _drawn(self, messages: int) -> None:
@@ -240,6 +250,7 @@ class _Paced(Once):
         self._next = now + frame_s * max(messages, 1)
 
     def tick(self) -> None:
+        """Draw a frame if it is time."""
         if self.answer.clock() >= self._next:
             self._drawn(self._draw())
 
@@ -252,6 +263,7 @@ class Live(_Paced):
     """Freezes finished blocks; only the tail moves."""
 
     def start(self) -> None:
+        """Show who was asked."""
         self._head = self._new_id()
         self._head_shown = ""
         self._tail_id = ""
@@ -330,6 +342,7 @@ class Live(_Paced):
             self.screen.update(bundle, self._tail_id)
 
     def finish(self, bundle: Bundle | None) -> None:
+        """Put one output in the place of all."""
         self.screen.clear()
         if bundle is not None:
             self.screen.show(bundle)
@@ -339,6 +352,7 @@ class Nested(_Paced):
     """Redraws one output in growing steps; draws nothing before there is text."""
 
     def start(self) -> None:
+        """Draw nothing before there is text."""
         self._id = ""
         self._text = ""
         self._size = 0
@@ -359,6 +373,7 @@ class Nested(_Paced):
         return 1
 
     def finish(self, bundle: Bundle | None) -> None:
+        """Draw the output for the last time."""
         if bundle is not None:
             self._put(bundle)
 

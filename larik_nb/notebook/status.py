@@ -1,4 +1,4 @@
-"""Tells the front end what the status bar shows, over the comm `larik:status`; quiet where there is no kernel.
+"""Tells the front end what the status bar shows, over the comm `larik:status`; quiet where nobody looks.
 
 Each message is the whole state::
 
@@ -19,7 +19,7 @@ class Status:
     """One kernel's line to its front ends."""
 
     def __init__(self, shell: Any) -> None:
-        self._in_kernel = getattr(shell, "kernel", None) is not None
+        self._shell = shell
         self._comm: Any = None
         self._said: dict[str, Any] = {}
 
@@ -32,9 +32,15 @@ class Status:
             "budget_usd": None,
             "running": running,
         }
-        if self._in_kernel and state != self._said:
+        if state != self._said and self._is_watched():
             self._said = state
             self._send()
+
+    def _is_watched(self) -> bool:
+        """Whether a front end asked for this cell: a tool that runs notebooks would warn of a comm it does not know."""
+        if getattr(self._shell, "kernel", None) is None:
+            return False
+        return bool(self._shell.get_parent().get("content", {}).get("allow_stdin"))
 
     def _send(self) -> None:
         if self._comm is None:

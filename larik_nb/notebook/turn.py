@@ -36,15 +36,15 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    question = text if asked.raw else interpolate.expand(text, visible(magics.shell))
-    place = Place.of(magics.shell)
+    question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
+    place = Place.of(magics.ip)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
     settings = {"effort": asked.effort} if asked.effort else {}
     message = turn.run(question, settings)
     if asked.out:
-        magics.shell.user_ns[asked.out] = message
+        magics.ip.user_ns[asked.out] = message
     return message
 
 
@@ -140,13 +140,13 @@ class _Turn:
         self._route = route
         self._replayed = replayed
         self._answer = render.Answer(route.spec, timed=not replayed)
-        self._view = place.view(self._answer, render.ShellScreen(magics.shell), replayed=replayed)
+        self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
 
     def run(self, question: str, settings: dict[str, Any]) -> Message:
         """Ask and show; the answer, as the history has it."""
         self._magics.say_status(self._session, running=True)
         before = len(self._session.turns)
-        count = self._magics.shell.execution_count
+        count = self._magics.ip.execution_count
         reader = self._session.stream(question, model=self._route, cell=count, rest_s=render.REST_S, **settings)
         try:
             with reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from larik_nb.errors import ConfigError
@@ -40,7 +41,7 @@ def find(line: str) -> Callable[[LarikMagics], None] | None:
 def say(magics: LarikMagics, plain: str, rich: str | None = None) -> None:
     """Show a text; `rich` is the same as markdown."""
     bundle = {"text/plain": plain, **({"text/markdown": rich} if rich else {})}
-    magics.shell.display_pub.publish(data=bundle, metadata={})
+    magics.ip.display_pub.publish(data=bundle, metadata={})
 
 
 # -- %model -------------------------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {_source(magics, session)}"]
     parts.append(f"{display.tokens(config.catalog.window(route.provider.name, route.model))} window")
-    price = known.prices[-1] if known and known.prices else None
+    price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
         parts.append(f"${price.input:g}/${price.output:g} per million tokens in/out")
     else:
@@ -159,9 +160,7 @@ def _row(turns: list[Turn]) -> tuple[str, ...]:
 
     usages = [turn.usage for turn in turns if turn.usage is not None]
     sums = (sum(u.prompt for u in usages), sum(u.cache_read for u in usages), sum(u.output for u in usages))
-    spent = Spent()
-    for turn in turns:
-        spent = spent + turn.cost_usd
+    spent = Spent.of(turn.cost_usd for turn in turns)
     return (str(len(turns)), *map(display.tokens, sums), display.total(spent))
 
 
@@ -204,7 +203,7 @@ def help_text() -> str:
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
-            "                       a line that ends in ? asks IPython for help, so quote it: %larik -p \"why?\"",
+            '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
             "options",
             *(left.ljust(width) + right for left, right in spelled),
@@ -216,7 +215,9 @@ def help_text() -> str:
 
 
 VERBS = {
-    "model": Verb("show the model that is asked, or go on with another; %model where that name is free", model, 1, "[MODEL]"),
+    "model": Verb(
+        "show the model that is asked, or go on with another; %model where that name is free", model, 1, "[MODEL]"
+    ),
     "status": Verb("show the model, the conversation and what it has used", _status, 1, "[SESSION]"),
     "history": Verb("show what was said", _history, 1, "[SESSION]"),
     "reset": Verb("forget what was said", _reset, 1, "[SESSION]"),

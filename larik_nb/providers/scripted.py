@@ -158,9 +158,7 @@ _PACE_S = 0.012
 _BYTES_A_TOKEN = 4
 
 
-def demo(
-    *, delay_s: float = _PACE_S, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-) -> ScriptedProvider:
+def demo(*, delay_s: float = _PACE_S, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> ScriptedProvider:
     """Return `scripted/demo`: a made-up answer to any question, streamed in small pieces."""
     return _Demo(model="demo", delay_s=delay_s, sleep=sleep)
 

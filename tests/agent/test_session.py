@@ -109,7 +109,9 @@ def test_a_failure_before_output_takes_the_question_back():
 
 def test_a_failure_with_part_of_an_answer_keeps_it():
     partial = replace(assistant("half an"), usage=Usage(input=5, output=2))
-    session = Session(ScriptedProvider([RateLimited("slow down", partial=partial), "more"], name="priced"), config=SETTINGS)
+    session = Session(
+        ScriptedProvider([RateLimited("slow down", partial=partial), "more"], name="priced"), config=SETTINGS
+    )
 
     with pytest.raises(RateLimited):
         session.ask("a")
@@ -252,7 +254,13 @@ def test_turns_say_where_they_were_asked_and_how_long_they_took():
     session.ask("a", cell=7)
 
     turn = session.turns[0]
-    assert (turn.cell, turn.seconds, turn.model, turn.provider, turn.stop_reason) == (7, 2.5, "m1", "scripted", "end_turn")
+    assert (turn.cell, turn.seconds, turn.model, turn.provider, turn.stop_reason) == (
+        7,
+        2.5,
+        "m1",
+        "scripted",
+        "end_turn",
+    )
 
 
 def test_a_missing_key_is_said_when_asked_and_nothing_is_kept():

@@ -88,7 +88,7 @@ def test_blank_lines_and_spaces_are_fine(asked: Kernel):
 
 def test_the_line_form_answers_and_returns_the_message(asked: Kernel):
     shown = asked.run('%larik -p "text"')
-    kept = asked.run('r = %larik more text')
+    kept = asked.run("r = %larik more text")
 
     assert shown.plain.startswith("Done.")
     assert len(shown.saved) == 1

@@ -62,7 +62,13 @@ def test_finished_blocks_are_frozen_and_fences_closed_all_along(kernel: Kernel):
     assert ran.plain.startswith(answer.rstrip() + "\n\nscripted/script")
 
 
-@pytest.mark.parametrize("cell", ["for _ in [1]:\n    get_ipython().run_cell_magic('larik', '--session md', 'hi')", "%%time\n%larik --session md hi"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for _ in [1]:\n    get_ipython().run_cell_magic('larik', '--session md', 'hi')",
+        "%%time\n%larik --session md hi",
+    ],
+)
 def test_nested_it_redraws_one_output_and_keeps_the_others(kernel: Kernel, cell: str):
     assert not kernel.run(MARKDOWN).error
     answer = json.loads(kernel.value("__import__('json').dumps(answer)"))

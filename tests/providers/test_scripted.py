@@ -115,7 +115,7 @@ def test_demo_answers_by_its_name_without_a_key():
 
 def test_demo_code_runs_whatever_is_asked():
     """A question with quotes and braces still makes valid Python."""
-    for question in ['it\'s "so" {x} \\n \'\'\' end', "", "x" * 500, "многоязычный 问题"]:
+    for question in ["it's \"so\" {x} \\n ''' end", "", "x" * 500, "многоязычный 问题"]:
         answer = ask(connect("scripted/demo"), question)[-1].message.text
         code = answer.split("```python\n")[1].split("```")[0]
         compile(code, "demo", "exec")
