@@ -32,9 +32,6 @@ _TICK_S = 0.5
 _BEHIND, _ROOM = 512, 64
 """Batches a reader may be behind before the source is paused, and at which it goes on."""
 
-_PEACE_WAKES = 200
-"""Wakes that a source which gains nothing by rests is read without one, before it is tried again."""
-
 _lock = threading.Lock()
 _running: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -43,7 +40,7 @@ _before_fork: list[object] = []
 
 def loop() -> asyncio.AbstractEventLoop:
     """Return the portal's loop, started on first use."""
-    global _running, _thread  # noqa: PLW0603  # one portal a process is the point
+    global _running, _thread  # one portal a process is the point
     if _running is not None:
         return _running
     with _lock:
@@ -97,17 +94,12 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
 class _Pipe(Generic[T]):
     """What the portal's task and the reading iterator share; neither keeps the other alive."""
 
-    def __init__(self, rest_s: float) -> None:
+    def __init__(self) -> None:
         self.batches: SimpleQueue[list[T] | _End] = SimpleQueue()
         self.task: asyncio.Task[None] | None = None
         self.closed = False
         self.ended = threading.Event()
-        self._rest_s = rest_s
         self._batch: list[T] = []
-        self._waited = True
-        self._in_wake = 0
-        self._rests = False, False
-        self._peace = 0
         self._room: asyncio.Event | None = None
 
     def start(self, source: AsyncGenerator[T, None]) -> None:
@@ -122,8 +114,6 @@ class _Pipe(Generic[T]):
                         # Runs when this task next waits: what one socket read brings crosses in one hop.
                         asyncio.get_running_loop().call_soon(self.flush)
                     self._batch.append(item)
-                    if self._rest_s:
-                        await self._rest()
                     if self.batches.qsize() > _BEHIND:
                         self._room = asyncio.Event()
                         await self._room.wait()
@@ -138,27 +128,7 @@ class _Pipe(Generic[T]):
             self.batches.put(_End(error))
             self.ended.set()
 
-    async def _rest(self) -> None:
-        """Sleep at the first item of a wake, as long as that lets several come together at the next.
-
-        A socket fills up meanwhile. A source that does not would only be slowed down, so it is left in peace.
-        """
-        if not self._waited:
-            self._in_wake += 1
-            return
-        if self._rests[0] and self._in_wake == 1:
-            self._peace = _PEACE_WAKES
-        self._rests = self._rests[1], self._peace == 0
-        self._in_wake = 1
-        if self._peace:
-            self._peace -= 1
-        else:
-            await asyncio.sleep(self._rest_s)
-        self._waited = False
-        asyncio.get_running_loop().call_soon(self.flush)
-
     def flush(self) -> None:
-        self._waited = True
         if self._batch:
             batch, self._batch = self._batch, []
             self.batches.put(batch)
@@ -181,8 +151,8 @@ class _End:
 class _Reader(Iterator[T]):
     """The plain side of an async generator."""
 
-    def __init__(self, source: AsyncGenerator[T, None], rest_s: float) -> None:
-        self._pipe: _Pipe[T] = _Pipe(rest_s)
+    def __init__(self, source: AsyncGenerator[T, None]) -> None:
+        self._pipe: _Pipe[T] = _Pipe()
         self._items: deque[T] = deque()
         self._over = False
         self._failure: BaseException | None = None
@@ -282,21 +252,16 @@ class _Reader(Iterator[T]):
             self._abandon()
 
 
-def iterate(source: AsyncGenerator[T, None], *, rest_s: float = 0.0) -> _Reader[T]:
+def iterate(source: AsyncGenerator[T, None]) -> _Reader[T]:
     """Return a plain iterator over `source`, which runs on the portal's loop from now on.
 
     Breaking out, closing or dropping the iterator closes the generator. It also has `ready(timeout_s)`.
-
-    Args:
-        source: The generator; the iterator closes it.
-        rest_s: Seconds to let pass after each read before the next one, so that a source that wakes us for every
-            token costs one wake for many. For callers that draw now and then; the first item is not held back.
 
     Raises:
         RuntimeError: Called on the portal's own thread.
     """
     _refuse_own_thread()
-    return _Reader(source, rest_s)
+    return _Reader(source)
 
 
 def stream(provider: Provider, request: Request) -> Iterator[StreamEvent]:
@@ -330,7 +295,7 @@ def _forget() -> None:
     The thread did not come along, and the parent's loop is kept alive unused: finalizing it here would take the
     parent's sockets out of an epoll set that both processes share.
     """
-    global _running, _thread, _lock  # noqa: PLW0603  # see loop()
+    global _running, _thread, _lock  # see loop()
     if _running is not None:
         _before_fork.append((_running, _thread))
     _running, _thread, _lock = None, None, threading.Lock()

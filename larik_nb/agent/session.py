@@ -138,12 +138,9 @@ class Session:
                     return event.message
         raise errors.BadWire("the provider's answer had no end", kind="wire")
 
-    def stream(self, *content: str | Block, rest_s: float = 0.0, **options: Any) -> portal._Reader[StreamEvent]:
-        """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn.
-
-        Takes and raises what `astream` does; `rest_s` as in `portal.iterate`.
-        """
-        return portal.iterate(self.astream(*content, **options), rest_s=rest_s)
+    def stream(self, *content: str | Block, **options: Any) -> portal._Reader[StreamEvent]:
+        """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn."""
+        return portal.iterate(self.astream(*content, **options))
 
     async def astream(
         self,
@@ -331,7 +328,7 @@ class _Turn:
     def _priced(self, message: Message) -> Message:
         if message.cost_usd is not None:
             return message
-        provider, model = message.provider or self._route.provider.name, message.model or self._route.model
+        provider, model = (message.provider or self._route.provider.name, message.model or self._route.model)
         return replace(message, cost_usd=self._catalog.cost(message.usage, provider, model))
 
     def _record(self, message: Message) -> None:

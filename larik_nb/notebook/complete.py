@@ -86,7 +86,7 @@ class Completer:
         if option is not None and option.kind != "flag":
             return self._value(option, fragment)
         if fragment.startswith("-"):
-            return fragment, [f"--{o.name}" for o in OPTIONS] + [f"-{o.short}" for o in OPTIONS if o.short], "option"
+            return (fragment, [f"--{o.name}" for o in OPTIONS] + [f"-{o.short}" for o in OPTIONS if o.short], "option")
         return fragment, list(self._verbs) if not before else [], "command"
 
     def _value(self, option: Option, fragment: str) -> tuple[str, list[str], str] | None:

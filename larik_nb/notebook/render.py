@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 FRAME_S = 0.125
 """Seconds between two messages at least: with the last frame that is at most ten in any second."""
 
-REST_S = 0.03
-"""Seconds between two reads of the answer: tokens in between cost one wake instead of one each. With the drawing it
-keeps the last frame within 50 ms of the end."""
+REST_S = 0.035
+"""Seconds between two reads of the answer. With the drawing it keeps the last frame within 50 ms of the end."""
 
 _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4

@@ -25,13 +25,7 @@ class Status:
 
     def say(self, *, model: str | None, session_usd: float | None, running: bool) -> None:
         """Send the state, if it changed."""
-        state = {
-            "version": VERSION,
-            "model": model,
-            "session_usd": session_usd,
-            "budget_usd": None,
-            "running": running,
-        }
+        state = {"version": VERSION, "model": model, "session_usd": session_usd, "budget_usd": None, "running": running}
         if state != self._said and self._is_watched():
             self._said = state
             self._send()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.displaypub import CapturingDisplayPublisher
 
-from larik_nb import errors
+from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session
 from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
 from larik_nb.providers.recorded import Recorder, ReplayProvider
@@ -147,7 +147,8 @@ class _Turn:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.turns)
         count = self._magics.ip.execution_count
-        reader = self._session.stream(question, model=self._route, cell=count, rest_s=render.REST_S, **settings)
+        with http.resting(render.REST_S):
+            reader = self._session.stream(question, model=self._route, cell=count, **settings)
         try:
             with reader:
                 render.watch(reader, self._answer, self._view)

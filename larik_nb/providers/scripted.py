@@ -13,17 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from larik_nb import errors
-from larik_nb.types import (
-    Block,
-    Message,
-    Request,
-    StreamEvent,
-    Usage,
-    assistant,
-    done,
-    text_delta,
-    thinking_delta,
-)
+from larik_nb.types import Block, Message, Request, StreamEvent, Usage, assistant, done, text_delta, thinking_delta
 
 Reply: TypeAlias = "str | Block | Message | Sequence[StreamEvent] | BaseException | Callable[[Request], Reply]"
 """What a script may hold: a text, a block, a whole message, the events themselves, an error to raise, or a function
