@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import httpcore2
 
-from larik_nb.http import Outgoing, Reply
+from larik_nb.http import REST_S, Outgoing, Reply
 
 if TYPE_CHECKING:
     import ssl
@@ -50,6 +50,10 @@ def _keepalive() -> list[tuple[int, int, int]]:
         if hasattr(socket, name):
             options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
     return options
+
+
+_READS_AT_ONCE = 8
+"""Reads of an answer without a rest: the first words are not held back."""
 
 
 # -- httpcore2 over plain asyncio -----------------------------------------------------------------------------
@@ -178,6 +182,7 @@ class _Socket(asyncio.Protocol):
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
         self._paused = False
+        self._reads = 0
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -229,6 +234,8 @@ class _Socket(asyncio.Protocol):
 
     async def _raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
+            await self._rest()
+        if not self._buffer and not self.at_end:
             self._reader = asyncio.get_running_loop().create_future()
             self._watch(timeout)
             try:
@@ -248,6 +255,18 @@ class _Socket(asyncio.Protocol):
             self._paused = False
             self.transport.resume_reading()
         return data
+
+    async def _rest(self) -> None:
+        """Leave what comes in the socket for a while, so that one wake reads many tokens (`REST_S`)."""
+        self._reads += 1
+        if self._reads <= _READS_AT_ONCE or not (rest_s := REST_S.get()) or self.transport is None:
+            return
+        self.transport.pause_reading()
+        try:
+            await asyncio.sleep(rest_s)
+        finally:
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
 
     def _watch(self, timeout: float | None) -> None:
         """Fail the waiting read after `timeout`. One timer serves many reads: it re-arms itself when it is early."""
@@ -274,6 +293,7 @@ class _Socket(asyncio.Protocol):
         self._answered = False
         self._sent_at = asyncio.get_running_loop().time()
         self._chunks.restart()
+        self._reads = 0
         self.transport.write(data)
         if self._writer is not None:
             try:

@@ -40,7 +40,7 @@ _before_fork: list[object] = []
 
 def loop() -> asyncio.AbstractEventLoop:
     """Return the portal's loop, started on first use."""
-    global _running, _thread  # noqa: PLW0603  # one portal a process is the point
+    global _running, _thread  # one portal a process is the point
     if _running is not None:
         return _running
     with _lock:
@@ -181,6 +181,22 @@ class _Reader(Iterator[T]):
             return False
         return True
 
+    def arrived(self) -> Iterator[T]:
+        """Yield the items that are there, without waiting.
+
+        Raises:
+            BaseException: What the source raised, once its items are taken.
+        """
+        while self.ready(0.0) and (self._items or self._failure is not None):
+            yield next(self)
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s` seconds for the source's end, and return whether it is there.
+
+        Items do not wake the caller: a screen that is drawn now and then costs nothing in between.
+        """
+        return self._pipe.ended.wait(timeout_s)
+
     def _take(self, timeout_s: float | None) -> bool:
         """Fetch the next batch; False at the end.
 
@@ -279,7 +295,7 @@ def _forget() -> None:
     The thread did not come along, and the parent's loop is kept alive unused: finalizing it here would take the
     parent's sockets out of an epoll set that both processes share.
     """
-    global _running, _thread, _lock  # noqa: PLW0603  # see loop()
+    global _running, _thread, _lock  # see loop()
     if _running is not None:
         _before_fork.append((_running, _thread))
     _running, _thread, _lock = None, None, threading.Lock()

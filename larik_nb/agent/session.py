@@ -1,0 +1,345 @@
+"""A conversation: its messages, what it has used, and the doors to ask the next question.
+
+The history is independent of the model, so each turn may go to another one. A turn ends in one of three ways, and in
+each the next question can be asked: answered; failed or stopped with part of an answer, which stays, marked
+`interrupted`; failed or stopped before any of it, in which case the question is taken back too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from larik_nb import errors, portal
+from larik_nb.agent.estimate import Ratio, request_tokens, text_tokens
+from larik_nb.types import Block, Message, Request, StreamEvent, Usage, done, tool_result, user
+
+if TYPE_CHECKING:
+    from larik_nb.config import Config
+    from larik_nb.providers import Provider
+
+_SETTINGS = {field.name for field in fields(Request)} - {"model", "messages", "system"}
+_NOT_RUN = "not run: the user went on before it was answered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Who is asked.
+
+    Attributes:
+        provider: Streams the answer.
+        model: Id within the provider.
+    """
+
+    provider: Provider
+    model: str
+
+    @property
+    def spec(self) -> str:
+        """The route as people write it."""
+        return f"{self.provider.name}/{self.model}" if self.model else self.provider.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """A sum of money that knows whether it is whole.
+
+    Attributes:
+        usd: The sum of what is known.
+        at_least: A part is unknown, so that the sum is a lower bound.
+    """
+
+    usd: float = 0.0
+    at_least: bool = False
+
+    @classmethod
+    def of(cls, costs: Iterable[float | None]) -> Spent:
+        """Return the sum of `costs`, None standing for an unknown one."""
+        known = list(costs)
+        return cls(usd=sum(cost or 0.0 for cost in known), at_least=None in known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one question took.
+
+    Attributes:
+        model: The model that answered, or was asked where none did.
+        provider: The route.
+        usage: Its tokens; None when unknown.
+        cost_usd: Its cost; None when unknown.
+        seconds: From the question to the end of the answer.
+        stop_reason: Why the answer ended.
+        cell: Where it was asked, an execution count.
+    """
+
+    model: str
+    provider: str
+    usage: Usage | None
+    cost_usd: float | None
+    seconds: float
+    stop_reason: str | None = None
+    cell: int | None = None
+
+
+class Session:
+    """A conversation with one model at a time.
+
+    Args:
+        model: "provider/model", a role, a bare model id, or a provider; None takes the configured or first usable one.
+        system: Instructions ahead of the conversation.
+        config: Settings, as `Config.load` takes them; None reads the user's at each turn.
+        clock: Seconds, for `Turn.seconds`.
+
+    Attributes:
+        model: What `model` said; assign it to go on with another model.
+        system: The instructions; may be assigned.
+        history: The messages, oldest first.
+        turns: One record per question that was answered or paid for.
+    """
+
+    def __init__(
+        self,
+        model: str | Provider | Route | None = None,
+        *,
+        system: str | None = None,
+        config: Config | Mapping[str, Any] | str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self.system = system
+        self.history: list[Message] = []
+        self.turns: list[Turn] = []
+        self._config = config
+        self._clock = clock
+        self._ratio = Ratio()
+        self._busy = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.model or 'default model'}: {len(self.history)} messages>"
+
+    # -- the doors --------------------------------------------------------------------------------------------
+    def ask(self, *content: str | Block, **options: Any) -> Message:
+        """Ask, and return the whole answer. Takes and raises what `astream` does."""
+        return portal.wait(self.aask(*content, **options))
+
+    async def aask(self, *content: str | Block, **options: Any) -> Message:
+        """Ask, and return the whole answer. Takes and raises what `astream` does."""
+        async with aclosing(self.astream(*content, **options)) as events:
+            async for event in events:
+                if event.message is not None:
+                    return event.message
+        raise errors.BadWire("the provider's answer had no end", kind="wire")
+
+    def stream(self, *content: str | Block, **options: Any) -> portal._Reader[StreamEvent]:
+        """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn."""
+        return portal.iterate(self.astream(*content, **options))
+
+    async def astream(
+        self,
+        *content: str | Block,
+        model: str | Provider | Route | None = None,
+        cell: int | None = None,
+        **settings: Any,
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Ask, and yield the answer's events; the last is `done` with the message as the history keeps it.
+
+        Args:
+            content: The question: texts and blocks (images, documents, tool results).
+            model: Answers this turn only; None takes the session's.
+            cell: Kept in the turn's record.
+            settings: Fields of `Request`: effort, max_tokens, temperature, tools, …
+
+        Raises:
+            APIError: The model did not answer; `partial` is what had arrived, and stays in the history.
+            ConfigError: No such model, or no key for it.
+            RuntimeError: Another turn of this session is still running.
+            TypeError: A setting that a request does not have.
+        """
+        with self._one_turn():
+            route = self.route(model)
+            turn = _Turn(self, route, self._request(route, content, settings), cell)
+            try:
+                async with aclosing(route.provider.stream(turn.request)) as events:
+                    async for event in events:
+                        yield turn.heard(event)
+            except errors.APIError as error:
+                turn.failed(error)
+                raise
+            except (GeneratorExit, asyncio.CancelledError):
+                turn.stopped()
+                raise
+            except BaseException:
+                turn.taken_back()
+                raise
+
+    @contextmanager
+    def _one_turn(self) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            msg = "this session is still answering: wait for it or interrupt it, or use a second Session"
+            raise RuntimeError(msg)
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    # -- what is asked ----------------------------------------------------------------------------------------
+    def route(self, model: str | Provider | Route | None = None) -> Route:
+        """Return who would be asked now, `model` before the session's own.
+
+        Raises:
+            ConfigError: No such model, or no key for it.
+        """
+        chosen = self.model if model is None else model
+        if isinstance(chosen, Route):
+            return chosen
+        if chosen is None or isinstance(chosen, str):
+            from larik_nb.providers import connect
+
+            chosen = connect(chosen, config=self.config)
+        # A connected provider fills in its own model where a request names none.
+        return Route(provider=chosen, model=getattr(chosen, "model", ""))
+
+    @property
+    def config(self) -> Config:
+        """The settings as they are now: a key that was set since the last turn counts."""
+        from larik_nb.config import Config
+
+        return Config.load(self._config)
+
+    def _request(self, route: Route, content: tuple[str | Block, ...], settings: Mapping[str, Any]) -> Request:
+        unknown = sorted(settings.keys() - _SETTINGS)
+        if unknown:
+            msg = f"a request has no {', '.join(unknown)}; it has {', '.join(sorted(_SETTINGS))}"
+            raise TypeError(msg)
+        question = user(*self._unanswered(content), *content)
+        return Request(model=route.model, messages=(*self.history, question), system=self.system, **settings)
+
+    def _unanswered(self, content: tuple[str | Block, ...]) -> Iterator[Block]:
+        """Yield a result for each call of the last answer that `content` leaves open: no vendor takes an open call."""
+        given = {item.id for item in content if isinstance(item, Block) and item.type == "tool_result"}
+        last = self.history[-1] if self.history else None
+        for call in last.tool_calls if last is not None else ():
+            if call.id not in given:
+                yield tool_result(call.id or "", _NOT_RUN, is_error=True)
+
+    # -- what it took -----------------------------------------------------------------------------------------
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of all turns whose count is known; None when none is."""
+        known = [turn.usage for turn in self.turns if turn.usage is not None]
+        return reduce(add, known) if known else None
+
+    @property
+    def spent(self) -> Spent:
+        """What all turns cost."""
+        return Spent.of(turn.cost_usd for turn in self.turns)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all turns cost; None when a part is unknown (`spent` has the lower bound)."""
+        return None if self.spent.at_least else self.spent.usd
+
+    def reset(self) -> None:
+        """Forget the conversation. What it has cost stays in `turns`."""
+        self.history.clear()
+
+
+class _Turn:
+    """One question on its way: what was heard so far, and how it goes into the session."""
+
+    def __init__(self, session: Session, route: Route, request: Request, cell: int | None) -> None:
+        from larik_nb.providers._wire import Draft
+
+        self.request = request
+        self._session = session
+        self._route = route
+        self._cell = cell
+        self._catalog = session.config.catalog
+        self._draft = Draft(request, route.provider.name)
+        self._guess = request_tokens(request)
+        self._started = session._clock()
+        self._over = False
+        session.history.append(request.messages[-1])
+
+    def heard(self, event: StreamEvent) -> StreamEvent:
+        """Take an event in; the `done` comes back priced."""
+        match event.type:
+            case "text_delta":
+                self._draft.text(event.text)
+            case "thinking_delta":
+                self._draft.thinking(event.text)
+            case "done" if event.message is not None:
+                return done(self._answered(event.message))
+        return event
+
+    def _answered(self, message: Message) -> Message:
+        if message.usage is not None and not message.usage.estimated:
+            self._session._ratio.learn(self._guess, message.usage.prompt)
+        return self._keep(message)
+
+    def failed(self, error: errors.APIError) -> None:
+        """End with an error: what had arrived stays, or the question goes."""
+        self._cut_off(error.partial if isinstance(error.partial, Message) else self._draft.message(), billed=False)
+
+    def stopped(self) -> None:
+        """End because the caller went away: what was heard stays, and is billed though nobody counted."""
+        self._cut_off(self._draft.message(), billed=True)
+
+    def taken_back(self) -> None:
+        """End as if it had not been asked."""
+        if not self._over:
+            self._over = True
+            self._session.history.remove(self.request.messages[-1])
+
+    def _cut_off(self, partial: Message, *, billed: bool) -> None:
+        """Keep the readable part. A call cut off is left out, and opaque items that belong to what never came."""
+        if self._over:
+            return
+        kept = tuple(block for block in partial.blocks if block.type in ("text", "thinking") and block.text)
+        usage = partial.usage or self._estimate(partial)
+        message = replace(partial, blocks=kept, usage=usage, stop_reason="interrupted")
+        if any(block.type == "text" for block in kept):
+            self._keep(message)
+            return
+        self.taken_back()
+        if billed or kept:
+            self._record(self._priced(message))
+
+    def _estimate(self, partial: Message) -> Usage:
+        ratio = self._session._ratio
+        written = text_tokens(partial.text) + text_tokens(partial.thinking)
+        return Usage(input=ratio(self._guess), output=ratio(written), estimated=True)
+
+    def _keep(self, message: Message) -> Message:
+        self._over = True
+        priced = self._priced(message)
+        self._session.history.append(priced)
+        self._record(priced)
+        return priced
+
+    def _priced(self, message: Message) -> Message:
+        if message.cost_usd is not None:
+            return message
+        provider, model = (message.provider or self._route.provider.name, message.model or self._route.model)
+        return replace(message, cost_usd=self._catalog.cost(message.usage, provider, model))
+
+    def _record(self, message: Message) -> None:
+        self._session.turns.append(
+            Turn(
+                model=message.model or self._route.model,
+                provider=message.provider or self._route.provider.name,
+                usage=message.usage,
+                cost_usd=message.cost_usd,
+                seconds=self._session._clock() - self._started,
+                stop_reason=message.stop_reason,
+                cell=self._cell,
+            )
+        )

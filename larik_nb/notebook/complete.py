@@ -1,0 +1,123 @@
+"""Completion for the magics: options and their values on the line, {variables} in the text, silence in prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+from larik_nb.notebook.options import OPTIONS, Option
+from larik_nb.types import Effort
+
+if TYPE_CHECKING:
+    from IPython.core.completer import CompletionContext
+
+_LINE = re.compile(r"\s*%{1,2}(larik|model)(?:\s+(.*))?\Z", re.DOTALL)
+_FIELD = re.compile(r"(?<!\{)\{(\w*)\Z")
+_WORD = re.compile(r"\S*\Z")
+_OPTIONS = {f"--{o.name}": o for o in OPTIONS} | {f"-{o.short}": o for o in OPTIONS if o.short}
+
+
+class _Silence(list[Any]):
+    """No completion at all: IPython lets a matcher silence the others only when it seems to have something."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Completer:
+    """Answers what could follow.
+
+    Args:
+        names: The notebook's variables.
+        verbs: Words after `%larik` that are commands.
+        sessions: Names of the conversations.
+    """
+
+    def __init__(
+        self, *, names: Callable[[], Iterable[str]], verbs: Iterable[str], sessions: Callable[[], Iterable[str]]
+    ) -> None:
+        self._names = names
+        self._verbs = tuple(verbs)
+        self._sessions = sessions
+
+    def __call__(self, context: CompletionContext) -> dict[str, Any]:
+        """The matcher, as IPython calls it."""
+        found = self.matches(
+            context.full_text, context.cursor_line, context.line_with_cursor[: context.cursor_position]
+        )
+        if found is None:
+            return {"completions": [], "suppress": False}
+        from IPython.core.completer import SimpleCompletion
+
+        fragment, words, kind = found
+        starts = [SimpleCompletion(text=word, type=kind) for word in words if word.startswith(fragment)]
+        return {"completions": starts or _Silence(), "suppress": True, "matched_fragment": fragment}
+
+    def matches(self, cell: str, line_number: int, line: str) -> tuple[str, list[str], str] | None:
+        """Return the fragment before the cursor, what it may become and of what kind; None where it is not for us.
+
+        Args:
+            cell: The whole cell.
+            line_number: The cursor's line.
+            line: That line up to the cursor.
+        """
+        if field := _FIELD.search(line):
+            if self._is_ours(cell, line):
+                return field[1], self._variables(), "variable"
+            return None
+        if match := _LINE.match(line):
+            return self._on_line(match[1], match[2] or "") if match[2] is not None else None
+        return ("", [], "text") if line_number and cell.lstrip().startswith("%%larik") else None
+
+    @staticmethod
+    def _is_ours(cell: str, line: str) -> bool:
+        return cell.lstrip().startswith("%%larik") or line.lstrip().startswith("%larik")
+
+    def _variables(self) -> list[str]:
+        return sorted(name for name in self._names() if not name.startswith("_"))
+
+    def _on_line(self, magic: str, rest: str) -> tuple[str, list[str], str] | None:
+        fragment = _WORD.search(rest)[0]  # type: ignore[index]  # the pattern always matches
+        before = rest[: len(rest) - len(fragment)].split()
+        if magic == "model" or (before == ["model"]):
+            return fragment, models(), "model"
+        option = _OPTIONS.get(before[-1]) if before else None
+        if option is not None and option.kind != "flag":
+            return self._value(option, fragment)
+        if fragment.startswith("-"):
+            return (fragment, [f"--{o.name}" for o in OPTIONS] + [f"-{o.short}" for o in OPTIONS if o.short], "option")
+        return fragment, list(self._verbs) if not before else [], "command"
+
+    def _value(self, option: Option, fragment: str) -> tuple[str, list[str], str] | None:
+        match option.kind:
+            case "model":
+                return fragment, models(), "model"
+            case "effort":
+                return fragment, list(get_args(Effort)), "effort"
+            case "session":
+                return fragment, sorted(self._sessions()), "session"
+            case "variable":
+                return fragment, self._variables(), "variable"
+            case "file":
+                return None
+        return fragment, [], "text"
+
+
+def models() -> list[str]:
+    """Return the specs worth offering: those of providers with a key first, then what else is known."""
+    from larik_nb.config import Config
+    from larik_nb.providers import credentials
+    from larik_nb.providers._presets import names, route
+
+    config = Config.load()
+    routes = {name: here for name in names(config) if (here := route(name, config))}
+    usable = {name for name, here in routes.items() if credentials.find(here, config).key or here.key_optional}
+    listed = [model.spec for model in config.catalog.models]
+    defaults = [f"{name}/{here.default_model}" for name, here in routes.items() if here.default_model]
+    return sorted(dict.fromkeys([*listed, *defaults]), key=lambda spec: (spec.partition("/")[0] not in usable, spec))
+
+
+def hidden(names: Mapping[str, Any], shown: Mapping[str, Any]) -> set[str]:
+    """Return the names the shell itself put into the notebook, which are nobody's variables."""
+    return {name for name in names if name in shown and names[name] is shown[name]}

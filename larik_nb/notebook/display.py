@@ -1,0 +1,166 @@
+"""How values look in a notebook: the quiet line, figures with units, and the bundle that is saved.
+
+A bundle holds `text/markdown` and a `text/plain` that reads as well: no HTML, which would win over the markdown in
+exports, and no widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+from larik_nb.notebook import markdown
+
+if TYPE_CHECKING:
+    from larik_nb.agent.session import Spent
+    from larik_nb.types import Message
+
+Bundle = dict[str, str]
+
+_THINKING_SHOWN = 20_000
+"""Characters of thinking that are saved behind the fold."""
+
+_GAP = "     "
+
+
+def tokens(count: int) -> str:
+    """Return a count of tokens: 412, 8.2k, 131k, 1.2M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size * 0.9995:
+            value = count / size
+            digits = 1 if value < 99.95 else 0  # three figures at most
+            return f"{value:.{digits}f}".removesuffix(".0") + unit
+    return str(count)
+
+
+def usd(amount: float) -> str:
+    """Return money to the cent, and to two figures where it is less: $1.60, $0.013, $0.00042."""
+    if amount == 0:
+        return "$0.00"
+    if amount < 0.00001:  # a thousandth of a cent
+        return "< $0.00001"
+    digits = max(2, 1 - floor(log10(amount)))
+    text = f"{amount:.{digits}f}"
+    return f"${text.rstrip('0')}" if digits > 2 and text.endswith("0") else f"${text}"
+
+
+def seconds(value: float) -> str:
+    """Return a duration: 0.3 s, 4.1 s, 61 s, 12 min."""
+    if value < 9.95:
+        return f"{value:.1f} s"
+    return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"
+
+
+def total(spent: Spent) -> str:
+    """Return a sum of money, "≥" before one with an unknown part."""
+    return f"≥ {usd(spent.usd)}" if spent.at_least else usd(spent.usd)
+
+
+def cost(message: Message) -> str:
+    """Return what an answer cost, or how to make that known."""
+    if message.cost_usd is None:
+        spec = f"{message.provider}/{message.model}"
+        return f'cost unknown (no price for {spec}: set pricing."{spec}")' if message.usage else "cost unknown"
+    return usd(message.cost_usd) if message.cost_usd else "free (local)"
+
+
+def used(message: Message) -> list[str]:
+    """Return the tokens that went in and came out, each with its word."""
+    usage = message.usage
+    if usage is None:
+        return ["tokens unknown"]
+    cached = f" ({tokens(usage.cache_read)} cached)" if usage.cache_read else ""
+    about = "~" if usage.estimated else ""
+    return [f"{about}{tokens(usage.prompt)} in{cached}", f"{about}{tokens(usage.output)} out"]
+
+
+def answered_by(message: Message) -> str:
+    """Return who answered, as provider/model."""
+    return f"{message.provider or 'unknown'}/{message.model or 'unknown'}"
+
+
+def quiet_line(message: Message, *, took_s: float, spent: Spent) -> str:
+    """Return the line under an answer: who, tokens, money, time, and the session's sum."""
+    parts = [answered_by(message), *used(message), cost(message), seconds(took_s)]
+    if message.stop_reason == "interrupted":
+        parts = [parts[0], *parts[3:], "interrupted", f"{parts[2]} billed" if message.usage else "tokens unknown"]
+    elif word := _ENDED.get(message.stop_reason or ""):
+        parts.append(word)
+    shown = f"{_GAP}session {total(spent)}" if spent.usd or spent.at_least else ""
+    return " · ".join(parts) + shown
+
+
+def replayed_line(message: Message) -> str:
+    """Return the line under a replayed answer: only what is the same each time."""
+    return " · ".join([answered_by(message), *used(message), "replayed"])
+
+
+_ENDED = {
+    "max_tokens": "cut off at the token limit",
+    "context_overflow": "cut off: the context is full",
+    "refusal": "refused",
+    "pause": "paused",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """All that is to be seen of a finished turn.
+
+    Attributes:
+        text: The answer.
+        line: The quiet line; empty leaves it out.
+        thinking: The model's readable thinking.
+        thought: The line that stands for it ("thought for 6 s"); empty when it did not think.
+        above: Notices that came before the text.
+        below: Notices that came after it had begun.
+    """
+
+    text: str
+    line: str
+    thinking: str = ""
+    thought: str = ""
+    above: Sequence[str] = ()
+    below: Sequence[str] = ()
+
+    def bundle(self) -> Bundle:
+        """Return both forms."""
+        return {"text/plain": self._plain(), "text/markdown": self._markdown()}
+
+    def _plain(self) -> str:
+        parts = [*self.above, self.thought, markdown.plain(self.text).rstrip(), *self.below, self.line]
+        return "\n\n".join(filter(None, parts))
+
+    def _markdown(self) -> str:
+        answer = markdown.whole(markdown.safe(self.text))
+        above, below = map(small, self.above), map(small, self.below)
+        parts = [*above, thought(self.thought, self.thinking), answer, *below, small(self.line)]
+        return "\n\n".join(filter(None, parts))
+
+
+def small(line: str) -> str:
+    """Return a line of our own as markdown, small and in italics."""
+    if not line:
+        return ""
+    main, _, rest = line.partition(_GAP)
+    tail = f" &emsp; *{markdown.escaped(rest)}*" if rest else ""
+    return f"<small>*{markdown.escaped(main)}*{tail}</small>"
+
+
+def thought(line: str, thinking: str) -> str:
+    """Return the line that stands for thinking, which folds open where there are words to show."""
+    words = thinking.strip()
+    if not line or not words:
+        return small(line)
+    cut = words if len(words) <= _THINKING_SHOWN else words[:_THINKING_SHOWN] + "…"
+    body = markdown.whole(markdown.safe(cut))
+    return f"<details><summary><small>{line}</small></summary>\n\n{body}\n\n</details>"
+
+
+def message_bundle(message: Message) -> Bundle:
+    """Return how a message looks when it is a cell's value."""
+    line = " · ".join([answered_by(message), *used(message)]) if message.role == "assistant" else ""
+    words = message.thinking
+    return Shown(text=message.text, line=line, thinking=words, thought="thought" if words else "").bundle()

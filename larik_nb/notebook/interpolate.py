@@ -1,0 +1,108 @@
+"""{name} in a prompt: replaced where it names something in the notebook, left as it is where it does not.
+
+One pass: what a value brings in is never looked at again. `{name}`, `{name.attribute}`, `{name[0]}`, `{name["key"]}`
+and their combinations are all there is; a dictionary, a set of TypeScript imports or a doubled brace changes by no byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+_NAME = r"[^\W\d]\w*"
+_STEP = rf"""\.{_NAME}|\[-?\d+\]|\['[^'\\\n]*'\]|\["[^"\\\n]*"\]"""
+_FIELD = re.compile(rf"(?<!\{{)\{{({_NAME})((?:{_STEP})*)\}}(?!\}})")
+_STEPS = re.compile(_STEP)
+
+_LONGEST = 10_000
+"""Characters of a value's own words; a text is never cut."""
+_ROWS = 10
+
+
+class _Unresolvable(Exception):
+    pass
+
+
+def expand(text: str, names: Mapping[str, Any], describe: Callable[[Any], str] | None = None) -> str:
+    """Return `text` with its resolvable fields replaced by `describe` of their values."""
+    words = describe or described
+
+    def field(match: re.Match[str]) -> str:
+        try:
+            return words(_value(match[1], match[2], names))
+        except _Unresolvable:
+            return match[0]
+
+    return _FIELD.sub(field, text)
+
+
+def _value(name: str, steps: str, names: Mapping[str, Any]) -> Any:
+    if name not in names or isinstance(names[name], ModuleType):
+        raise _Unresolvable
+    value = names[name]
+    for step in _STEPS.findall(steps):
+        try:
+            value = getattr(value, step[1:]) if step[0] == "." else value[ast.literal_eval(step[1:-1])]
+        except Exception as error:  # the value's own code runs here, and may raise anything
+            raise _Unresolvable from error
+    return value
+
+
+def described(value: Any) -> str:
+    """Return a value in words for a model: a text as it is, a table as a table, code as code, the rest as its repr."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, FunctionType | type):
+        return _source(value)
+    table = _table(value)
+    if table is not None:
+        return table
+    return _cut(str(value) if hasattr(value, "dtype") else repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+
+
+def _source(value: FunctionType | type) -> str:
+    try:
+        return inspect.getsource(value).rstrip()
+    except (OSError, TypeError):
+        return repr(value)
+
+
+def _table(value: Any) -> str | None:
+    """Return a data frame's or series' shape, columns and first rows; None for anything else.
+
+    Known by its shape, so that no library is imported to ask.
+    """
+    if type(value).__module__.partition(".")[0] not in ("pandas", "polars"):
+        return None
+    if hasattr(value, "to_frame"):
+        value = value.to_frame()
+    if not (hasattr(value, "columns") and hasattr(value, "shape") and hasattr(value, "head")):
+        return None
+    head, (rows, _) = value.head(_ROWS), value.shape
+    names = [str(name) for name in head.columns]
+    cells = list(zip(*(list(head[name]) for name in head.columns), strict=True))
+    index = [str(label) for label in head.index] if hasattr(head, "index") else [str(n) for n in range(len(cells))]
+    lines = [
+        _row(["", *names]),
+        _row(["---"] * (len(names) + 1)),
+        *(_row([label, *map(_cell, row)]) for label, row in zip(index, cells, strict=True)),
+    ]
+    kinds = ", ".join(f"{name} {kind}" for name, kind in zip(names, list(value.dtypes), strict=True))
+    shown = f"first {len(cells)} of {rows:,} rows" if rows > len(cells) else f"{rows} rows"
+    return f"{shown}; columns: {kinds}\n\n" + "\n".join(lines)
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(value: Any) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")[:200]

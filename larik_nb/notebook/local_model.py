@@ -1,0 +1,53 @@
+"""The one question before the small local model is downloaded, and `%larik local`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from larik_nb.agent.session import Route
+    from larik_nb.providers.local.table import Model
+
+
+def offer(route: Route, *, can_ask: bool, ask: Callable[[str], str] = input) -> None:
+    """Ask whether to fetch the local model that `route` means, if it is not here; leave it to the turn to fail.
+
+    Args:
+        route: Who is about to be asked.
+        can_ask: Somebody is there to answer.
+        ask: Puts the question.
+    """
+    from larik_nb.providers.local import LocalProvider
+
+    if route.provider.name != LocalProvider.name or not can_ask:
+        return
+    model = _missing(route.model)
+    if model is None:
+        return
+    answer = ask(f"Download {model.title}? {model.size}, {model.licence} [y/N] ")
+    if answer.strip().casefold() in ("y", "yes"):
+        run(["fetch", model.name, "--yes"])
+
+
+def _missing(name: str) -> Model | None:
+    from larik_nb.providers.local import cache, table
+
+    if find_spec("xllamacpp") is None:
+        return None
+    model = table.find(name) if name else table.models()[-1]
+    return None if cache.is_present(model) else model
+
+
+def run(words: list[str]) -> int:
+    """Run `larik local …` and return its exit status."""
+    from larik_nb.providers.local import cli
+
+    return cli(words)
+
+
+def split(line: str) -> list[str]:
+    """Return the words of `%larik local …`."""
+    return shlex.split(line)

@@ -1,0 +1,399 @@
+"""An answer on the screen while it arrives, and the one output that stays.
+
+`watch` drives: it takes the events off a reader and asks a view to draw now and then. What a view draws depends on
+where the cell runs:
+
+- `Live`, a `%%larik` cell in a notebook someone looks at: finished blocks are outputs of their own that are not sent
+  again, only the tail grows; at the end one output takes the place of all.
+- `Nested`, inside a loop, a function or another magic: one output, redrawn in growing steps.
+- `Once`, headless, captured or replayed: the finished answer, for some tools ignore updates and others keep them all.
+- `Terminal`: plain text as it comes.
+
+Text is never sent as often as it grows: a delta costs no message, and the bytes stay within a few times the text.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from larik_nb.notebook import display, markdown
+
+if TYPE_CHECKING:
+    from larik_nb.notebook.display import Bundle
+    from larik_nb.portal import _Reader
+    from larik_nb.types import StreamEvent
+
+FRAME_S = 0.125
+"""Seconds between two messages at least: with the last frame that is at most ten in any second."""
+
+REST_S = 0.035
+"""Seconds between two reads of the answer. With the drawing it keeps the last frame within 50 ms of the end."""
+
+_SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
+_SLOWEST_S = 0.4
+"""Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
+
+_TIMES_TEXT = 4
+_AHEAD = 2_000
+"""Characters of unfinished blocks that may be sent: a multiple of what has arrived, and some in advance."""
+
+_STEP = 1.3
+"""Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
+
+
+class Answer:
+    """What has arrived of one answer."""
+
+    def __init__(self, model: str, *, clock: Callable[[], float] = time.monotonic, timed: bool = True) -> None:
+        self.model = model
+        self.above: list[str] = []
+        self.below: list[str] = []
+        self.clock = clock
+        self.started = clock()
+        self.has_text = False
+        self.size = 0
+        self._timed = timed
+        self._fresh: list[str] = []
+        self._pieces: list[str] = []
+        self._thinking: list[str] = []
+        self._thought_from: float | None = None
+        self._thought_s = 0.0
+
+    def take(self, event: StreamEvent) -> None:
+        """Take an event in."""
+        match event.type:
+            case "text_delta":
+                self._stop_thinking()
+                self.has_text = True
+                self._fresh.append(event.text)
+                self.size += len(event.text)
+            case "thinking_delta":
+                self._thinking.append(event.text)
+                self._thought_from = self._thought_from or self.clock()
+            case "notice":
+                (self.below if self.has_text else self.above).append(event.text)
+            case "done":
+                self._stop_thinking()
+
+    def _stop_thinking(self) -> None:
+        if self._thought_from is not None:
+            self._thought_s += self.clock() - self._thought_from
+            self._thought_from = None
+
+    def fresh(self) -> str:
+        """Return the text that arrived since the last call."""
+        text = "".join(self._fresh)
+        self._fresh.clear()
+        self._pieces.append(text)
+        return text
+
+    @property
+    def text(self) -> str:
+        """All the text so far."""
+        return "".join([*self._pieces, *self._fresh])
+
+    @property
+    def thought(self) -> str:
+        """The line that stands for the thinking; without figures where each run must look the same."""
+        if not self._thinking:
+            return ""
+        return f"thought for {self._thought_s:.0f} s" if self._timed else "thought"
+
+    @property
+    def waiting(self) -> str:
+        """The line that stands where the text will be."""
+        since = self.started if self._thought_from is None else self._thought_from
+        word = "" if self._thought_from is None else "thinking · "
+        return f"{self.model} · {word}{self.clock() - since:.0f} s"
+
+    def shown(self, line: str) -> display.Shown:
+        """Return the whole, `line` under it."""
+        thinking = "".join(self._thinking)
+        return display.Shown(
+            text=self.text, line=line, thinking=thinking, thought=self.thought, above=self.above, below=self.below
+        )
+
+
+class Screen(Protocol):
+    """Where a view draws."""
+
+    def show(self, bundle: Bundle, id: str | None = None) -> None:  # what Jupyter calls it
+        """Add an output; `id` lets `update` find it."""
+
+    def update(self, bundle: Bundle, id: str) -> None:
+        """Draw the output anew."""
+
+    def clear(self) -> None:
+        """Take the cell's outputs away as soon as the next one comes."""
+
+    def write(self, text: str) -> None:
+        """Add plain text, for terminals."""
+
+
+class ShellScreen:
+    """A running shell's outputs."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def show(self, bundle: Bundle, id: str | None = None) -> None:
+        """Publish an output."""
+        transient = {"display_id": id} if id else {}
+        self._shell.display_pub.publish(data=bundle, metadata={}, transient=transient)
+
+    def update(self, bundle: Bundle, id: str) -> None:
+        """Publish it anew."""
+        self._shell.display_pub.publish(data=bundle, metadata={}, transient={"display_id": id}, update=True)
+
+    def clear(self) -> None:
+        """Clear when the next output comes, so that nothing flickers."""
+        self._shell.display_pub.clear_output(wait=True)
+
+    def write(self, text: str) -> None:
+        """Write to standard output at once."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+class View(Protocol):
+    """Draws an answer."""
+
+    def start(self) -> None:
+        """Draw before anything has arrived."""
+
+    def tick(self) -> None:
+        """Draw what is new, if it is time."""
+
+    def finish(self, bundle: Bundle | None) -> None:
+        """Draw what stays; None leaves nothing."""
+
+    def pause(self) -> float:
+        """Return the seconds until it may be time."""
+
+
+class Once:
+    """Publishes the finished answer and nothing before."""
+
+    def __init__(self, answer: Answer, screen: Screen) -> None:
+        self.answer = answer
+        self.screen = screen
+
+    def start(self) -> None:
+        """Draw nothing yet."""
+
+    def tick(self) -> None:
+        """Draw nothing yet."""
+
+    def pause(self) -> float:
+        """Return one frame."""
+        return FRAME_S
+
+    def finish(self, bundle: Bundle | None) -> None:
+        """Publish what stays."""
+        if bundle is not None:
+            self.screen.show(bundle)
+
+
+class Terminal(Once):
+    """Writes plain text as it comes."""
+
+    def start(self) -> None:
+        """Begin with no notice written."""
+        self._notices = 0
+
+    def tick(self) -> None:
+        """Write what is new."""
+        for line in self.answer.above[self._notices :]:
+            self.screen.write(f"{line}\n\n")
+            self._notices += 1
+        if fresh := self.answer.fresh():
+            self.screen.write(markdown.plain(fresh))
+
+    def finish(self, bundle: Bundle | None) -> None:
+        """Write what stands under the text."""
+        self.tick()
+        if bundle is not None:
+            _, _, under = bundle["text/plain"].rpartition("\n\n")
+            lines = [*self.answer.below, under]
+            ends = 2 - self.answer.text.endswith("\n") if self.answer.has_text else 0
+            self.screen.write("\n" * ends + "\n".join(lines) + "\n")
+
+
+class _Paced(Once):
+    """What the two growing views share: when the next frame may be drawn."""
+
+    _ids = 0
+
+    def __init__(self, answer: Answer, screen: Screen) -> None:
+        super().__init__(answer, screen)
+        self._next = 0.0
+        self._first_text = 0.0
+
+    @classmethod
+    def _new_id(cls) -> str:
+        _Paced._ids += 1
+        return f"larik-{time.time_ns():x}-{_Paced._ids}"
+
+    def pause(self) -> float:
+        """Return the seconds until the next frame."""
+        return min(max(self._next - self.answer.clock(), 0.005), _SLOWEST_S)
+
+    def _drawn(self, messages: int) -> None:
+        now = self.answer.clock()
+        self._first_text = self._first_text or (now if self.answer.has_text else 0.0)
+        since = now - self._first_text if self._first_text else 0.0
+        frame_s = next((frame for until, frame in _SLOWER if since < until), _SLOWEST_S)
+        self._next = now + frame_s * max(messages, 1)
+
+    def tick(self) -> None:
+        """Draw a frame if it is time."""
+        if self.answer.clock() >= self._next:
+            self._drawn(self._draw())
+
+    def _draw(self) -> int:
+        """Draw, and return how many messages that took."""
+        raise NotImplementedError
+
+
+class Live(_Paced):
+    """Freezes finished blocks; only the tail moves."""
+
+    def start(self) -> None:
+        """Show who was asked."""
+        self._head = self._new_id()
+        self._head_shown = ""
+        self._tail_id = ""
+        self._tail = ""
+        self._sent = 0
+        self._drawn(self._draw())
+
+    def _draw(self) -> int:
+        if self.answer.has_text:
+            return self._draw_text()
+        return self._draw_head([*self.answer.above, self.answer.waiting])
+
+    def _draw_head(self, lines: list[str]) -> int:
+        """Draw the lines above the text; nothing when they are there already."""
+        text = "\n\n".join(map(display.small, lines))
+        if text == self._head_shown:
+            return 0
+        draw = self.screen.update if self._head_shown else self.screen.show
+        draw({"text/markdown": text}, self._head)
+        self._head_shown = text
+        return 1
+
+    def _draw_text(self) -> int:
+        messages = 0
+        if not self._tail_id:
+            lines = [*self.answer.above, *filter(None, [self.answer.thought])]
+            if lines:
+                messages += self._draw_head(lines)
+        fresh = self.answer.fresh()
+        if not fresh:
+            return messages
+        self._tail += fresh
+        return messages + self._draw_tail()
+
+    def _draw_tail(self) -> int:
+        cut = markdown.finished(self._tail)
+        if not cut:
+            return self._put(markdown.closed(self._tail), within=self._room())
+        messages = self._put(self._tail[:cut], within=None)
+        self._tail, self._tail_id = self._tail[cut:], self._new_id()
+        rest = markdown.closed(self._tail)
+        if rest.strip():
+            self.screen.show({"text/markdown": markdown.safe(rest)}, self._tail_id)
+            self._sent += len(rest)
+            self._tail_shown = True
+            messages += 1
+        else:
+            self._tail_shown = False
+        return messages
+
+    def _room(self) -> int:
+        return _TIMES_TEXT * self.answer.size + _AHEAD - self._sent
+
+    def _put(self, text: str, *, within: int | None) -> int:
+        """Draw the tail's output, unless it is longer than `within`."""
+        if not text.strip() or (within is not None and len(text) > within):
+            return 0
+        bundle = {"text/markdown": markdown.safe(text)}
+        self._sent += len(text)
+        if not self._tail_id:
+            self._first(bundle)
+        elif self._tail_shown:
+            self.screen.update(bundle, self._tail_id)
+        else:
+            self.screen.show(bundle, self._tail_id)
+        self._tail_shown = True
+        return 1
+
+    def _first(self, bundle: Bundle) -> None:
+        """Let the first text take the waiting line's place, or follow the lines that stay above it."""
+        if self.answer.above or self.answer.thought:
+            self._tail_id = self._new_id()
+            self.screen.show(bundle, self._tail_id)
+        else:
+            self._tail_id = self._head
+            self.screen.update(bundle, self._tail_id)
+
+    def finish(self, bundle: Bundle | None) -> None:
+        """Put one output in the place of all."""
+        self.screen.clear()
+        if bundle is not None:
+            self.screen.show(bundle)
+
+
+class Nested(_Paced):
+    """Redraws one output in growing steps; draws nothing before there is text."""
+
+    def start(self) -> None:
+        """Draw nothing before there is text."""
+        self._id = ""
+        self._text = ""
+        self._size = 0
+
+    def _draw(self) -> int:
+        self._text += self.answer.fresh()
+        if len(self._text) <= self._size * _STEP:
+            return 0
+        self._size = len(self._text)
+        return self._put({"text/markdown": markdown.safe(markdown.closed(self._text))})
+
+    def _put(self, bundle: Bundle) -> int:
+        if self._id:
+            self.screen.update(bundle, self._id)
+        else:
+            self._id = self._new_id()
+            self.screen.show(bundle, self._id)
+        return 1
+
+    def finish(self, bundle: Bundle | None) -> None:
+        """Draw the output for the last time."""
+        if bundle is not None:
+            self._put(bundle)
+
+
+def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> None:
+    """Draw what `reader` brings until its end, on the caller's thread, which an interrupt reaches within a tick.
+
+    Raises:
+        BaseException: What the source raised.
+    """
+    view.start()
+    while not reader.ready(FRAME_S):
+        view.tick()
+    while True:
+        _take(reader, answer)
+        view.tick()
+        if reader.ended(view.pause()):
+            break
+    _take(reader, answer)
+
+
+def _take(reader: _Reader[StreamEvent], answer: Answer) -> None:
+    for event in reader.arrived():
+        answer.take(event)

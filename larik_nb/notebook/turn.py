@@ -1,0 +1,180 @@
+"""One question from a cell: what is asked of whom, how it is shown, and what is left when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from IPython.core.displaypub import CapturingDisplayPublisher
+
+from larik_nb import errors, http
+from larik_nb.agent.session import Route, Session
+from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
+from larik_nb.providers.recorded import Recorder, ReplayProvider
+
+if TYPE_CHECKING:
+    from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.options import Asked
+    from larik_nb.types import Message
+
+_T = TypeVar("_T")
+
+
+def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
+    """Ask, show, and return the answer.
+
+    Raises:
+        LarikError: As the session raises it, once what had arrived is shown.
+        Interrupted: The user stopped it.
+    """
+    if not text.strip():
+        raise errors.ConfigError('nothing to ask: write the question under %%larik, or %larik -p "question"')
+    session = magics.session(asked.session)
+    if asked.new:
+        session.reset()
+        forget_recordings(magics, session)
+    if asked.system is not None:
+        session.system = asked.system
+    question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
+    place = Place.of(magics.ip)
+    route = _route(magics, session, asked)
+    local_model.offer(route, can_ask=place.can_ask)
+    turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
+    settings = {"effort": asked.effort} if asked.effort else {}
+    message = turn.run(question, settings)
+    if asked.out:
+        magics.ip.user_ns[asked.out] = message
+    return message
+
+
+def visible(shell: Any) -> dict[str, Any]:
+    """Return the notebook's own variables."""
+    names = shell.user_ns
+    left_out = complete.hidden(names, shell.user_ns_hidden)
+    return {name: value for name, value in names.items() if name not in left_out}
+
+
+def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
+    """Return who is asked: the recording, or the model, through the recorder where one is named."""
+    spec = asked.model or magics.model_name
+    if asked.replay is not None:
+        replay = _recording(magics, session, asked.replay, ReplayProvider)
+        return Route(provider=replay, model=(spec or "").partition("/")[2] or replay.model or "")
+    route = session.route(spec)
+    if asked.record is None:
+        return route
+    recorder = _recording(magics, session, asked.record, Recorder)
+    return Route(provider=recorder.around(route.provider), model=route.model)
+
+
+def _recording(magics: LarikMagics, session: Session, path: str, make: Callable[[str], _T]) -> _T:
+    """Return the conversation's recorder or player of `path`, which counts how often each question was asked."""
+    key = (id(session), path, make)
+    if key not in magics.recordings:
+        magics.recordings[key] = make(path)
+    return cast("_T", magics.recordings[key])
+
+
+def forget_recordings(magics: LarikMagics, session: Session) -> None:
+    """Let the conversation's recordings begin again: asked once more, a question is the first of its kind."""
+    for key in [key for key in magics.recordings if key[0] == id(session)]:
+        del magics.recordings[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a cell runs.
+
+    Attributes:
+        in_kernel: In a kernel, not in a terminal.
+        watched: Somebody looks at it, and can be asked.
+        captured: What is published is kept by other code.
+        whole_cell: The magic is all there is in the cell.
+    """
+
+    in_kernel: bool
+    watched: bool
+    captured: bool
+    whole_cell: bool
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a question would be answered."""
+        return self.watched and not self.captured
+
+    @classmethod
+    def of(cls, shell: Any) -> Place:
+        """Look around."""
+        in_kernel = getattr(shell, "kernel", None) is not None
+        content = shell.get_parent().get("content", {}) if in_kernel else {}
+        code = content.get("code", "").strip()
+        return cls(
+            in_kernel=in_kernel,
+            watched=bool(content.get("allow_stdin")) if in_kernel else _is_terminal(shell),
+            captured=isinstance(shell.display_pub, CapturingDisplayPublisher),
+            whole_cell=code.startswith("%%larik") or (code.startswith("%larik") and "\n" not in code),
+        )
+
+    def view(self, answer: render.Answer, screen: render.Screen, *, replayed: bool) -> render.Once:
+        """Return what draws here."""
+        if self.captured:
+            return render.Once(answer, screen)
+        if not self.in_kernel:
+            return render.Terminal(answer, screen)
+        if replayed or not self.watched:
+            return render.Once(answer, screen)
+        return render.Live(answer, screen) if self.whole_cell else render.Nested(answer, screen)
+
+
+def _is_terminal(shell: Any) -> bool:
+    return bool(getattr(shell, "simple_prompt", True) is False)
+
+
+class _Turn:
+    """The screen's side of one question."""
+
+    def __init__(self, magics: LarikMagics, session: Session, route: Route, place: Place, *, replayed: bool) -> None:
+        self._magics = magics
+        self._session = session
+        self._route = route
+        self._replayed = replayed
+        self._answer = render.Answer(route.spec, timed=not replayed)
+        self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
+
+    def run(self, question: str, settings: dict[str, Any]) -> Message:
+        """Ask and show; the answer, as the history has it."""
+        self._magics.say_status(self._session, running=True)
+        before = len(self._session.turns)
+        count = self._magics.ip.execution_count
+        with http.resting(render.REST_S):
+            reader = self._session.stream(question, model=self._route, cell=count, **settings)
+        try:
+            with reader:
+                render.watch(reader, self._answer, self._view)
+        except KeyboardInterrupt:
+            self._view.finish(self._partial(before))
+            raise failures.Interrupted from None
+        except BaseException:
+            self._view.finish(self._partial(before))
+            raise
+        else:
+            message = self._session.history[-1]
+            self._view.finish(self._bundle(message))
+            return message
+        finally:
+            self._magics.say_status(self._session, running=False)
+
+    def _partial(self, before: int) -> display.Bundle | None:
+        """Return what is left of a turn that failed; None when nothing came."""
+        if not self._answer.has_text or len(self._session.turns) == before:
+            return None
+        return self._bundle(self._session.history[-1])
+
+    def _bundle(self, message: Message) -> display.Bundle:
+        if self._replayed:
+            line = display.replayed_line(message)
+        else:
+            took_s = self._session.turns[-1].seconds
+            line = display.quiet_line(message, took_s=took_s, spent=self._session.spent)
+        return self._answer.shown(line).bundle()

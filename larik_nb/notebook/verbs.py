@@ -1,0 +1,228 @@
+"""`%larik VERB`: the commands, each a short text in the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from larik_nb.errors import ConfigError
+from larik_nb.notebook import display, failures, markdown
+from larik_nb.notebook.options import OPTIONS
+
+if TYPE_CHECKING:
+    from larik_nb.agent.session import Session, Turn
+    from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.types import Message
+
+_LONGEST_LINE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command: what it does, and how many words may follow it without its line being a question."""
+
+    does: str
+    run: Callable[[LarikMagics, str], None]
+    words: int = 0
+    value: str = ""
+
+
+def find(line: str) -> Callable[[LarikMagics], None] | None:
+    """Return what `line` commands; None when it is a question ("status of the patient?")."""
+    name, _, rest = line.strip().partition(" ")
+    verb = VERBS.get(name)
+    if verb is None or len(rest.split()) > verb.words:
+        return None
+    return lambda magics: verb.run(magics, rest.strip())
+
+
+def say(magics: LarikMagics, plain: str, rich: str | None = None) -> None:
+    """Show a text; `rich` is the same as markdown."""
+    bundle = {"text/plain": plain, **({"text/markdown": rich} if rich else {})}
+    magics.ip.display_pub.publish(data=bundle, metadata={})
+
+
+# -- %model -------------------------------------------------------------------------------------------------------
+def model(magics: LarikMagics, spec: str) -> None:
+    """Show the model, or switch to `spec`."""
+    session = magics.session(None)
+    if not spec:
+        say(magics, _about_model(magics, session))
+        return
+    before = _spec_or_none(magics, session)
+    after = session.route(spec).spec
+    magics.chosen = spec
+    say(magics, f"{before} → {after}{_left_behind(session, after)}" if before not in (None, after) else after)
+    magics.say_status(session, running=False)
+
+
+def _spec_or_none(magics: LarikMagics, session: Session) -> str | None:
+    try:
+        return session.route(magics.model_name).spec
+    except ConfigError:
+        return None
+
+
+def _left_behind(session: Session, after: str) -> str:
+    """Say what of the conversation only the model that made it may see again."""
+    count = sum(
+        block.type == "thinking"
+        for message in session.history
+        if display.answered_by(message) != after
+        for block in message.blocks
+    )
+    if not count:
+        return ""
+    blocks, they, come = ("block stays", "it", "comes") if count == 1 else ("blocks stay", "they", "come")
+    return f"; {count} thinking {blocks} with the old model, and {they} {come} back with it"
+
+
+def _about_model(magics: LarikMagics, session: Session) -> str:
+    route, config = session.route(magics.model_name), session.config
+    known = config.catalog.find(route.provider.name, route.model)
+    parts = [route.spec, f"from {_source(magics, session)}"]
+    parts.append(f"{display.tokens(config.catalog.window(route.provider.name, route.model))} window")
+    price = known.price(0, datetime.now(UTC)) if known else None
+    if price is not None:
+        parts.append(f"${price.input:g}/${price.output:g} per million tokens in/out")
+    else:
+        parts.append("free (local)" if route.provider.name in config.catalog.free else "price unknown")
+    abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
+    return " · ".join([*parts, *filter(None, [" ".join(abilities)])])
+
+
+def _source(magics: LarikMagics, session: Session) -> str:
+    if magics.chosen:
+        return "%model"
+    if magics.model:
+        return "%config LarikMagics.model"
+    return session.config.model_source or "the first provider that can be used"
+
+
+# -- the conversation ---------------------------------------------------------------------------------------------
+def _reset(magics: LarikMagics, name: str) -> None:
+    from larik_nb.notebook.turn import forget_recordings
+
+    session = magics.session(name)
+    count = len(session.history)
+    session.reset()
+    forget_recordings(magics, session)
+    say(magics, f"forgot {count} message{'s' * (count != 1)}; what they cost stays in the sum")
+
+
+def _history(magics: LarikMagics, name: str) -> None:
+    lines = [_told(message) for message in magics.session(name).history]
+    say(magics, "\n".join(lines) or "nothing was said yet")
+
+
+def _told(message: Message) -> str:
+    text = " ".join(markdown.plain(message.text).split())
+    shown = text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+    who = "you" if message.role == "user" else display.answered_by(message)
+    mark = " (interrupted)" if message.stop_reason == "interrupted" else ""
+    return f"{who}{mark}: {shown}"
+
+
+def _status(magics: LarikMagics, name: str) -> None:
+    session = magics.session(name)
+    usage = session.usage
+    used = f"{display.tokens(usage.prompt)} in, {display.tokens(usage.output)} out" if usage else "none counted"
+    others = ", ".join(sorted(magics.sessions))
+    lines = [
+        f"model    {_about_model(magics, session)}",
+        f"session  {name or 'main'}: {len(session.history)} messages, {len(session.turns)} turns (all: {others})",
+        f"tokens   {used}",
+        f"spent    {display.total(session.spent)}",
+    ]
+    if session.system:
+        lines.append(f"system   {session.system}")
+    say(magics, "\n".join([*lines, *session.config.notices]))
+
+
+def _cost(magics: LarikMagics, name: str) -> None:
+    session = magics.session(name)
+    if not session.turns:
+        say(magics, "nothing was asked yet")
+        return
+    models: dict[str, list[Turn]] = {}
+    for turn in session.turns:
+        models.setdefault(f"{turn.provider}/{turn.model}", []).append(turn)
+    head = ("model", "turns", "in", "cached", "out", "cost")
+    rows = [(spec, *_row(turns)) for spec, turns in models.items()]
+    rows.append(("all", *_row(session.turns)))
+    say(magics, _aligned([head, *rows]), _table([head, *rows]))
+
+
+def _row(turns: list[Turn]) -> tuple[str, ...]:
+    from larik_nb.agent.session import Spent
+
+    usages = [turn.usage for turn in turns if turn.usage is not None]
+    sums = (sum(u.prompt for u in usages), sum(u.cache_read for u in usages), sum(u.output for u in usages))
+    spent = Spent.of(turn.cost_usd for turn in turns)
+    return (str(len(turns)), *map(display.tokens, sums), display.total(spent))
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    )
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    head, *body = [[markdown.escaped(cell) for cell in row] for row in rows]
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
+
+
+# -- the rest -----------------------------------------------------------------------------------------------------
+def _debug(magics: LarikMagics, _: str) -> None:
+    failure = magics.last_failure
+    say(magics, "nothing has failed" if failure is None else failures.whole(failure).rstrip())
+
+
+def _local(magics: LarikMagics, line: str) -> None:
+    from larik_nb.notebook import local_model
+
+    local_model.run(local_model.split(line))
+
+
+def _help(magics: LarikMagics, _: str) -> None:
+    say(magics, help_text())
+
+
+def help_text() -> str:
+    """Return what `%larik help` shows, made from the tables that parsing uses."""
+    spelled = [(f"  {option.spelled}", option.does) for option in OPTIONS]
+    commands = [(f"  %larik {name} {verb.value}".rstrip(), verb.does) for name, verb in VERBS.items()]
+    width = max(len(left) for left, _ in [*spelled, *commands]) + 2
+    return "\n".join(
+        [
+            "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
+            "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
+            '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
+            "",
+            "options",
+            *(left.ljust(width) + right for left, right in spelled),
+            "",
+            "commands",
+            *(left.ljust(width) + right for left, right in commands),
+        ]
+    )
+
+
+VERBS = {
+    "model": Verb(
+        "show the model that is asked, or go on with another; %model where that name is free", model, 1, "[MODEL]"
+    ),
+    "status": Verb("show the model, the conversation and what it has used", _status, 1, "[SESSION]"),
+    "history": Verb("show what was said", _history, 1, "[SESSION]"),
+    "reset": Verb("forget what was said", _reset, 1, "[SESSION]"),
+    "cost": Verb("show tokens and cost by model", _cost, 1, "[SESSION]"),
+    "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
+    "debug": Verb("show the traceback of the last failure, keys masked", _debug),
+    "help": Verb("show this", _help),
+}

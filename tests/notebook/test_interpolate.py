@@ -1,0 +1,134 @@
+"""{name} in prompts: what names something is replaced once, all else keeps every byte."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larik_nb.notebook.interpolate import expand
+
+pd = pytest.importorskip("pandas")
+
+
+class Broken:
+    @property
+    def attribute(self) -> str:
+        msg = "no"
+        raise ValueError(msg)
+
+
+NAMES = {
+    "x": 5,
+    "name": "Ada",
+    "items": ["first", {"key": "inner"}],
+    "table": {"a b": 1.5, "n": {"m": None}},
+    "brace": "{name} {x}",
+    "broken": Broken(),
+    "string": string,
+    "naïve": "ok",
+}
+
+UNTOUCHED = [
+    'interface A { b: string }\nimport {useState, x} from "react"',
+    '{"a": 1}',
+    "{v:k for k,v in d.items()}",
+    "{{x}}",
+    "{x",
+    "x}",
+    "{",
+    "{}",
+    "{ x }",
+    "{x!r}",
+    "{x:>10}",
+    "{x.nothing}",
+    "{items[9]}",
+    "{items[x]}",
+    "{table['none']}",
+    "{broken.attribute}",
+    "{unknown}",
+    "{string}",
+    "{x()}",
+    "{x+1}",
+    "{x.real.}",
+    "{0}",
+    "\\{x }\\",
+    "$x `x` %x",
+    "{items[0}}",
+]
+
+
+@pytest.mark.parametrize("text", UNTOUCHED)
+def test_what_names_nothing_keeps_every_byte(text: str):
+    assert expand(text, NAMES) == text
+
+
+@given(st.text(alphabet="{}[]'\".:!,x n0\n$\\ab\u2028é_-"))
+def test_nothing_changes_without_names(text: str):
+    assert expand(text, {}) == text
+
+
+@given(st.text())
+def test_a_value_is_never_looked_at_again(value: str):
+    """Whatever a value holds, it arrives as it is, once."""
+    assert expand("<{x}>", {"x": value, "name": "no"}) == f"<{value}>"
+
+
+@given(st.lists(st.sampled_from(["{x}", "{{x}}", "{y}", "{", "}", "text", '{"x": {x}}', "\r\n"]), max_size=12))
+def test_only_the_fields_change(parts: list[str]):
+    """Pieces of text around fields stay as they are; a doubled brace is no field."""
+    text = " ".join(parts)
+    expected = " ".join({"{x}": "5", '{"x": {x}}': '{"x": 5}'}.get(part, part) for part in parts)
+    if '{"x": {x}}' in parts:
+        expected = expected.replace('{"x": 5}', '{"x": {x}}')  # `}}` behind the name: not a field
+
+    assert expand(text, {"x": 5}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{x}{x}", "55"),
+        ("Hi {name}, {items[0]}!", "Hi Ada, first!"),
+        ("{items[-1]['key']}", "inner"),
+        ('{table["a b"]}', "1.5"),
+        ("{table['n']['m']}", "None"),
+        ("{name.upper}", None),
+        ("{x.real}", "5"),
+        ("{brace}", "{name} {x}"),
+        ("{naïve}", "ok"),
+        ("f({x})", "f(5)"),
+    ],
+)
+def test_what_names_something_is_replaced(text: str, expected: str | None):
+    result = expand(text, NAMES)
+
+    assert result == expected if expected is not None else "built-in method" in result
+
+
+def test_a_data_frame_becomes_columns_and_first_rows():
+    frame = pd.DataFrame({"month": range(30), "note": ["a|b\nc"] * 30})
+
+    text = expand("{df}", {"df": frame})
+
+    lines = text.splitlines()
+    assert lines[0].startswith("first 10 of 30 rows; columns: month int64, note ")
+    assert lines[2:5] == ["|  | month | note |", "| --- | --- | --- |", "| 0 | 0 | a\\|b c |"]
+    assert len(lines) == 14
+
+
+def test_a_series_is_a_table_of_one_column():
+    assert "| 0 | 1 |" in expand("{s}", {"s": pd.Series([1, 2], name="n")})
+
+
+def test_a_long_value_is_cut_and_says_so_but_a_text_never():
+    assert expand("{v}", {"v": "x" * 50_000}) == "x" * 50_000
+    cut = expand("{v}", {"v": list(range(50_000))})
+    assert len(cut) < 11_000
+    assert cut.endswith("more characters)")
+
+
+def test_a_function_is_its_source():
+    assert "def test_a_function_is_its_source" in expand("{f}", {"f": test_a_function_is_its_source})

@@ -1,0 +1,67 @@
+"""A magic's line: options first, the rest byte for byte, one clear line for every slip."""
+
+from __future__ import annotations
+
+import pytest
+
+from larik_nb.errors import ConfigError
+from larik_nb.notebook.options import OPTIONS, Asked, parse
+from larik_nb.notebook.verbs import VERBS, find, help_text
+
+
+def test_values_arrive_unchanged_and_the_rest_is_text():
+    asked = parse("""--system '{"role": "x"}' -m a/b --effort high $HOME {x} it's "so"  """)
+
+    assert asked == Asked(system='{"role": "x"}', model="a/b", effort="high", text="""$HOME {x} it's "so\"""")
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("", Asked()),
+        ("why not?", Asked(text="why not?")),
+        ("-p 'two words'", Asked(prompt="two words")),
+        ('-p "say \\"hi\\" to C:\\\\x"', Asked(prompt='say "hi" to C:\\x')),
+        ("--model=a/b -o r --raw --new q", Asked(model="a/b", out="r", raw=True, new=True, text="q")),
+        ("-- -1 is negative", Asked(text="-1 is negative")),
+        ("- a list", Asked(text="- a list")),
+        ("--replay C:\\data\\r.jsonl", Asked(replay="C:\\data\\r.jsonl")),
+        ("what does -m mean", Asked(text="what does -m mean")),
+    ],
+)
+def test_lines_are_read(line: str, asked: Asked):
+    assert parse(line) == asked
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--efort high x", 'unknown option "--efort". Closest: --effort'),
+        ("--zzz", "Options: --model"),
+        ("-m", "--model wants a value. Write -m, --model MODEL"),
+        ("--effort hard x", 'unknown effort "hard". One of minimal, low'),
+        ("-o 1x q", "cannot be a variable's name"),
+        ("--record a --replay b q", "exclude each other"),
+    ],
+)
+def test_slips_get_one_line_that_says_what_would_do(line: str, says: str):
+    with pytest.raises(ConfigError) as caught:
+        parse(line)
+
+    assert says in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_verb_is_one_only_when_its_line_is_no_question():
+    assert find("status") is not None
+    assert find("history second") is not None
+    assert find("status of the patient") is None
+    assert find("help me write a loop") is None
+    assert find("explain") is None
+
+
+def test_help_names_every_option_and_command():
+    text = help_text()
+
+    assert all(f"--{option.name}" in text and option.does in text for option in OPTIONS)
+    assert all(f"%larik {name}" in text for name in VERBS)
