@@ -1,0 +1,55 @@
+# Each target works from a bare clone: it makes .venv itself and says what is missing. Run any again at will.
+
+PY := .venv/bin/python
+NOTEBOOK := notebooks/01_quickstart.ipynb
+# The kernel named python3 shall be the one in .venv, whatever else the user has.
+export JUPYTER_PREFER_ENV_PATH := 1
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lab test lint unit labextension check-slow constraints clean
+
+help:  ## list what there is
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1  \t/p' $(MAKEFILE_LIST) | expand -t 24
+
+demo:  ## install, fetch the small local model, and run the quickstart through a real kernel
+	@scripts/setup.sh demo
+	@$(PY) -m larik_nb.providers.local fetch --yes
+	@$(PY) scripts/run_notebook.py $(NOTEBOOK)
+	@printf '\nOpen it in JupyterLab with:  make lab\n'
+
+lab:  ## open the quickstart in JupyterLab
+	@scripts/setup.sh demo
+	@scripts/labextension.sh
+	@$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
+
+test: lint labextension unit  ## everything that guards a change: lint, types, extension, tests, notebooks
+
+lint:  ## style and types
+	@scripts/setup.sh dev
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+	@if command -v node >/dev/null; then echo "$(PY) -m pyright"; PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(PY) -m pyright; \
+	  else echo "SKIPPED pyright: Node.js was not found."; fi
+
+labextension:  ## type-check, test and build the JupyterLab extension
+	@scripts/setup.sh dev
+	@scripts/labextension.sh check
+
+unit:  ## tests and notebooks
+	@scripts/setup.sh dev
+	@scripts/chromium.sh
+	$(PY) -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=120 tests $(wildcard notebooks)
+
+check-slow: labextension  ## the slow lanes: built packages, the real local model, Binder, the oldest dependencies
+	@scripts/chromium.sh
+	$(PY) -m pytest -m slow
+
+constraints:  ## choose the newest versions that fit, and write them down
+	@scripts/setup.sh dev
+	uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header --upgrade -o constraints/dev.txt
+
+clean:  ## take away all that the other targets made
+	rm -rf .venv dist build test-artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf larik_nb/labextension labextension/node_modules labextension/lib labextension/*.tsbuildinfo

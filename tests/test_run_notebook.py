@@ -1,0 +1,103 @@
+"""The script behind `make demo` prints answers while they are being written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from scripts.run_notebook import Printer
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "run_notebook.py"
+
+
+def _display(text: str, name: str | None = "d1", kind: str = "update_display_data") -> dict[str, object]:
+    transient = {} if name is None else {"display_id": name}
+    return {"msg_type": kind, "content": {"data": {"text/plain": text}, "transient": transient}}
+
+
+def _stream(text: str) -> dict[str, object]:
+    return {"msg_type": "stream", "content": {"name": "stdout", "text": text}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "printed"),
+    [
+        ([_display("Hel"), _display("Hello"), _display("Hello")], "Hello\n"),
+        ([_display("one\ntwo ▌"), _display("one\ntwo\nthree")], "one\ntwo ▌\ntwo\nthree\n"),
+        ([_display("a", "d1"), _display("b", "d2"), _display("ab", "d1")], "a\nb\nb\n"),
+        ([_stream("x"), _stream("y\n"), _display("shown", None, "display_data")], "xy\nshown\n"),
+        ([_display("a"), _stream("note\n"), _display("a b")], "a\nnote\n b\n"),
+    ],
+    ids=["grows", "is rewritten", "two at once", "plain outputs", "a line between"],
+)
+def test_only_what_is_new_is_printed(
+    messages: list[dict[str, object]], printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A display that is updated reads as one text that grows."""
+    printer = Printer()
+    for message in messages:
+        printer.message(message)
+    printer.end()
+
+    assert capsys.readouterr().out == printed
+
+
+def test_markdown_stands_in_for_missing_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value without a text form is shown by its markdown."""
+    Printer().message({"msg_type": "execute_result", "content": {"data": {"text/markdown": "**x**"}}})
+
+    assert capsys.readouterr().out == "**x**\n"
+
+
+def _write(path: Path, *cells: str) -> Path:
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# Words"), *map(new_code_cell, cells)]), path)
+    return path
+
+
+def test_words_show_before_the_cell_ends(tmp_path: Path) -> None:
+    """The first words are read here while the cell still waits for us to have read them."""
+    seen = tmp_path / "seen"
+    waits = f"""
+import pathlib, time
+h = display({{"text/plain": "first words"}}, raw=True, display_id=True)
+until = time.monotonic() + 60
+while not pathlib.Path({str(seen)!r}).exists() and time.monotonic() < until:
+    time.sleep(0.01)
+h.update({{"text/plain": "first words, then the rest\\n\\nm · $0.01"}}, raw=True)
+assert pathlib.Path({str(seen)!r}).exists()
+"""
+    notebook = _write(tmp_path / "waits.ipynb", waits)
+    with subprocess.Popen([sys.executable, SCRIPT, notebook], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        shown = ""
+        while not shown.endswith("\n\nfirst words"):
+            letter = process.stdout.read(1)
+            assert letter, f"ended after {shown!r}"
+            shown += letter
+        seen.touch()
+        rest = process.stdout.read()
+
+    assert (process.returncode, rest) == (0, ", then the rest\n\nm · $0.01\n")
+
+
+def test_a_failing_cell_fails_the_run(tmp_path: Path) -> None:
+    """The error shows in one line and the exit status tells of it; later cells do not run."""
+    notebook = _write(tmp_path / "fails.ipynb", "1/0", "print('never')")
+    done = subprocess.run([sys.executable, SCRIPT, notebook], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout.endswith("ZeroDivisionError: division by zero\n")
+    assert done.stderr.strip().endswith("a cell failed; its error is above")
+
+
+def test_a_missing_notebook_is_named(tmp_path: Path) -> None:
+    """The path that was asked for is in the answer."""
+    missing = tmp_path / "gone.ipynb"
+    done = subprocess.run([sys.executable, SCRIPT, missing], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (2, f"{missing}: there is no such notebook\n")
