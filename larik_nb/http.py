@@ -239,9 +239,7 @@ def _start(keeper: AsyncGenerator[None, None]) -> None:
         return
 
 
-async def _closed_with(
-    loop: asyncio.AbstractEventLoop, name: str, transport: Transport
-) -> AsyncGenerator[None, None]:
+async def _closed_with(loop: asyncio.AbstractEventLoop, name: str, transport: Transport) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:

@@ -63,7 +63,9 @@ def _run(own: asyncio.AbstractEventLoop) -> None:
 
 def _refuse_own_thread() -> None:
     if threading.current_thread() is _thread:
-        msg = "this is the portal's own thread, which must not wait for itself: await the async form (aask, astream) here"
+        msg = (
+            "this is the portal's own thread, which must not wait for itself: await the async form (aask, astream) here"
+        )
         raise RuntimeError(msg)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
-
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 BlockType = Literal["text", "thinking", "tool_use", "tool_result", "image", "document", "opaque"]
 Role = Literal["user", "assistant"]

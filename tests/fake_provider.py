@@ -202,7 +202,9 @@ class FakeProvider:
         self._up.wait(10)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
@@ -214,7 +216,7 @@ class FakeProvider:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=4096))
-        self.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._up.set()
         self._loop.run_forever()
         server.close()
@@ -260,7 +262,9 @@ class FakeProvider:
             await gone
         return sending.result()
 
-    async def _send(self, writer: asyncio.StreamWriter, setting: Knobs, reply: tuple[bytes, list[bytes], bytes]) -> bool:
+    async def _send(
+        self, writer: asyncio.StreamWriter, setting: Knobs, reply: tuple[bytes, list[bytes], bytes]
+    ) -> bool:
         opening, body, ending = reply
         await asyncio.sleep(setting["f"] / 1000)
         limit = max(setting["stall"], setting["cut"])

@@ -96,9 +96,9 @@ def test_text_outside_any_frame_is_kept_for_the_error() -> None:
     st.data(),
 )
 def test_any_cut_gives_the_same_frames(objects: list[dict[str, Any]], end: str, data: st.DataObject) -> None:
-    body = "".join(
-        f"event: e{end}data: {json.dumps(value, ensure_ascii=False)}{end}{end}" for value in objects
-    ).encode("utf-8", "surrogatepass")
+    body = "".join(f"event: e{end}data: {json.dumps(value, ensure_ascii=False)}{end}{end}" for value in objects).encode(
+        "utf-8", "surrogatepass"
+    )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=8)))
     decoder = reader("sse")
     pieces = [body[a:b] for a, b in zip([0, *cuts], [*cuts, len(body)], strict=True)]

@@ -53,7 +53,9 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nTransfer-Encoding
 chunks = st.lists(st.binary(min_size=1, max_size=40), max_size=8).map(
     lambda parts: HEAD + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
 )
-endings = st.sampled_from([b"0\r\n\r\n", b"0\r\nx-trailer: 1\r\n\r\n", b"0;ext=1\r\n\r\n", b"", b"5\r\nab", b"zz\r\n", b"-1\r\n"])
+endings = st.sampled_from(
+    [b"0\r\n\r\n", b"0\r\nx-trailer: 1\r\n\r\n", b"0;ext=1\r\n\r\n", b"", b"5\r\nab", b"zz\r\n", b"-1\r\n"]
+)
 places = st.lists(st.integers(0, 400), max_size=8)
 
 

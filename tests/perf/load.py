@@ -117,7 +117,7 @@ def threads(url: str) -> dict[str, Any]:
         for _ in range(4):
             try:
                 got = "".join([e.text for e in larik_nb.stream(provider, request) if e.type == "text_delta"])
-            except Exception as exc:
+            except larik_nb.errors.LarikError as exc:
                 got = repr(exc)
             if got != expected(MODEL):
                 bad.append(got)
@@ -165,7 +165,7 @@ def _child(what: str, *more: str) -> dict[str, Any]:
     return found
 
 
-def compare(url: str, count: int, skip_sdk: bool) -> list[str]:  # noqa: FBT001  # an option of the command line
+def compare(url: str, count: int, skip_sdk: bool) -> list[str]:  # an option of the command line
     """Measure everything and return a line for each figure over its limit."""
     kinds = ["httpx2", "aiohttp", "plain-aiohttp", *([] if skip_sdk else ["sdk"])]
     found = {kind: _child(kind, url, str(count)) for kind in kinds}

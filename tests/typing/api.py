@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-
-from typing_extensions import assert_type
+from typing import assert_type
 
 import larik_nb
 from larik_nb import Block, Message, Provider, Request, Session, StreamEvent, ToolSpec, Usage, connect, errors, stream
