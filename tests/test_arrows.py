@@ -60,7 +60,7 @@ def test_vendor_libraries_are_imported_where_they_are_used() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = {a.name for a in node.names} if isinstance(node, ast.Import) else set()
             names |= {node.module or ""} if isinstance(node, ast.ImportFrom) else set()
-            for name in {name.partition(".")[0] for name in names} - {"larik_nb", "__future__", "IPython"}:
+            for name in {name.partition(".")[0] for name in names} - {"larik_nb", "__future__", "IPython", "traitlets"}:
                 import sys
 
                 if name not in sys.stdlib_module_names and name not in allowed.get(path.name, set()):
