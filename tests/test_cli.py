@@ -44,7 +44,6 @@ def test_the_installed_command() -> None:
 
 def test_a_verbs_own_options_reach_it(capsys: pytest.CaptureFixture[str]) -> None:
     """What follows the verb is the verb's business, dashes included."""
-
     with pytest.raises(SystemExit) as ended:
         main(["local", "--help"])
 
