@@ -172,7 +172,7 @@ class Catalog:
 
     Args:
         models: The shipped rows, in the file's order.
-        free: Providers that cost nothing.
+        free: Providers that cost nothing, each with the word that says why ("local", "plan").
         released: The day the rows were read.
         own: Rows of the config key `models`: "provider/id" or "id" → the fields to set.
         pricing: Rows of the config key `pricing`: "provider/id" or "id" → a price row or a list of them.
@@ -182,13 +182,13 @@ class Catalog:
         self,
         models: Sequence[Model],
         *,
-        free: Iterable[str],
+        free: Mapping[str, str],
         released: date,
         own: Mapping[str, Mapping[str, Any]] | None = None,
         pricing: Mapping[str, Any] | None = None,
     ) -> None:
         self.models = tuple(models)
-        self.free = frozenset(free)
+        self.free = free
         self.date = released
         self._given = tuple(dict.fromkeys([*(own or ()), *(pricing or ())]))
         self._own = {key.lower(): _own_fields(row) for key, row in (own or {}).items()}

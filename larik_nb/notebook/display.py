@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING
 
+from larik_nb import catalog
 from larik_nb.notebook import markdown
 
 if TYPE_CHECKING:
@@ -63,7 +64,15 @@ def cost(message: Message) -> str:
     if message.cost_usd is None:
         spec = f"{message.provider}/{message.model}"
         return f'cost unknown (no price for {spec}: set pricing."{spec}")' if message.usage else "cost unknown"
-    return usd(message.cost_usd) if message.cost_usd else "free (local)"
+    if message.cost_usd:
+        return usd(message.cost_usd)
+    return free(message.provider or "")
+
+
+def free(provider: str) -> str:
+    """Return that a provider costs nothing, and why."""
+    why = catalog.shipped().free.get(provider)
+    return f"free ({why})" if why else "free"
 
 
 def used(message: Message) -> list[str]:

@@ -83,12 +83,12 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
     route, config = session.route(magics.model_name), session.config
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {_source(magics, session)}"]
-    parts.append(f"{display.tokens(config.catalog.window(route.provider.name, route.model))} window")
+    parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
     price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
         parts.append(f"${price.input:g}/${price.output:g} per million tokens in/out")
     else:
-        parts.append("free (local)" if route.provider.name in config.catalog.free else "price unknown")
+        parts.append(display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown")
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
     return " · ".join([*parts, *filter(None, [" ".join(abilities)])])
 

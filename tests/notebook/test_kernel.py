@@ -118,7 +118,7 @@ def test_a_conversation_has_a_memory_and_others_are_apart(asked: Kernel):
 def test_the_model_is_switched_and_shown(asked: Kernel):
     assert asked.run("%model scripted/demo").plain == "scripted/script → scripted/demo"
     about = asked.run("%model").plain
-    assert about == "scripted/demo · from %model · 128k window · free (local)"
+    assert about == "scripted/demo · from %model · window unknown · free (scripted)"
     assert asked.run("%larik model").plain == about
 
     wrong = asked.run("%model claud-sonnet")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NOTICE_AFTER_S = 1.0
 MAX_TOKENS = 1024  # a model this small may never stop by itself
+_introduced: set[str] = set()  # once a process is enough: the providers themselves are made anew for each turn
 
 
 class LocalProvider:
@@ -38,7 +39,6 @@ class LocalProvider:
 
     def __init__(self, *, model_path: str | PathLike[str] | None = None) -> None:
         self._model_path = Path(model_path).expanduser() if model_path else None
-        self._introduced: set[str] = set()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with events; the `done` costs nothing and names the model as the table does.
@@ -63,8 +63,8 @@ class LocalProvider:
                 yield _stamp(event, model, request)
 
     def _notices(self, model: Model, request: Request) -> Iterator[str]:
-        if self._model_path is None and model.name not in self._introduced:
-            self._introduced.add(model.name)
+        if self._model_path is None and model.name not in _introduced:
+            _introduced.add(model.name)
             yield f"local/{model.name} is small: {model.description}"
         if request.tools:
             yield f"local/{model.name} is given no tools: {len(request.tools)} left out"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from larik_nb import catalog
 from larik_nb.errors import ConfigError
 from larik_nb.providers.local import LocalProvider, cache, server, table
+from larik_nb.providers.local import provider as provider_module
 from larik_nb.types import Request, StreamEvent, ToolSpec, user
 
 RealModel = tuple[table.Model, Path]
@@ -55,11 +57,18 @@ def test_it_answers_and_costs_nothing(fetched: table.Model) -> None:
 
 
 def test_it_says_how_small_it_is_once(fetched: table.Model) -> None:
-    """The first answer of a session comes with the size; the second does not."""
-    provider = LocalProvider()
+    """The first answer of a process comes with the size; the next does not, whichever provider object gives it."""
+    provider_module._introduced.clear()
     request = Request(model=fetched.name, messages=[user("Hi")], max_tokens=2)
-    assert _notices(_ask(provider, request)) == [f"local/{fetched.name} is small: {fetched.description}"]
-    assert _notices(_ask(provider, request)) == []
+    assert _notices(_ask(LocalProvider(), request)) == [f"local/{fetched.name} is small: {fetched.description}"]
+    assert _notices(_ask(LocalProvider(), request)) == []
+
+
+def test_the_catalog_knows_the_window_that_is_served() -> None:
+    """A person reads the window off the catalog; it is what the server gives, not what the model was trained for."""
+    assert {model.name: catalog.window("local", model.name) for model in table.models()} == {
+        model.name: server.window(model) for model in table.models()
+    }
 
 
 def test_tools_are_not_sent_and_that_is_said(fetched: table.Model) -> None:
