@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from larik_nb.errors import ConfigError
+
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route
     from larik_nb.providers.local.table import Model
@@ -41,11 +43,22 @@ def _missing(name: str) -> Model | None:
     return None if cache.is_present(model) else model
 
 
-def run(words: list[str]) -> int:
-    """Run `larik local …` and return its exit status."""
+def run(words: list[str]) -> None:
+    """Run `larik local …`.
+
+    Raises:
+        ConfigError: There is no such command, or nothing was fetched.
+    """
     from larik_nb.providers.local import cli
 
-    return cli(words)
+    try:
+        status = cli(words)
+    except SystemExit as error:
+        if not error.code:  # it was asked for help
+            return
+        raise ConfigError("no such command", remedy="Write %larik local fetch, list or status") from None
+    if status and words[0] == "fetch":
+        raise ConfigError("nothing was fetched", remedy="The line above says why")
 
 
 def split(line: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from larik_nb import portal
 from larik_nb.errors import ConfigError, RateLimited
 from larik_nb.providers import connect
-from larik_nb.providers.scripted import ScriptedProvider, pieces
+from larik_nb.providers.scripted import ScriptedProvider, demo, pieces
 from larik_nb.types import Block, Message, Request, StreamEvent, Usage, assistant, text_delta, user
 
 
@@ -116,7 +116,7 @@ def test_demo_answers_by_its_name_without_a_key():
 def test_demo_code_runs_whatever_is_asked():
     """A question with quotes and braces still makes valid Python."""
     for question in ["it's \"so\" {x} \\n ''' end", "", "x" * 500, "многоязычный 问题"]:
-        answer = ask(connect("scripted/demo"), question)[-1].message.text
+        answer = ask(demo(delay_s=0), question)[-1].message.text
         code = answer.split("```python\n")[1].split("```")[0]
         compile(code, "demo", "exec")
 
