@@ -7,7 +7,7 @@ The rows are in `catalog.json`, whose `about` says what they mean. `Catalog` add
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cache
@@ -306,7 +306,7 @@ def _frozen(value: Any) -> Any:
 
 def _model(row: dict[str, Any], abilities: Mapping[str, Mapping[str, Any]]) -> Model:
     values = {key: _frozen(value) for key, value in {**abilities[row.pop("abilities")], **row}.items()}
-    values["prices"] = _rows(row["prices"])
+    values["prices"] = _rows(row.get("prices", ()))
     values["ends"] = date.fromisoformat(row["ends"]) if "ends" in row else None
     return Model(**values)
 

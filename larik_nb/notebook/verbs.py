@@ -88,7 +88,9 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
     if price is not None:
         parts.append(f"${price.input:g}/${price.output:g} per million tokens in/out")
     else:
-        parts.append(display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown")
+        parts.append(
+            display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
+        )
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
     return " · ".join([*parts, *filter(None, [" ".join(abilities)])])
 

@@ -76,7 +76,7 @@ def test_tools_are_not_sent_and_that_is_said(fetched: table.Model) -> None:
     tool = ToolSpec(name="add", description="Add numbers.", parameters={"type": "object", "properties": {}})
     request = Request(model=fetched.name, messages=[user("Add 1 and 2")], tools=[tool], max_tokens=4)
     events = _ask(LocalProvider(), request)
-    assert _notices(events)[1:] == [f"local/{fetched.name} is given no tools: 1 left out"]
+    assert _notices(events)[-1:] == [f"local/{fetched.name} is given no tools: 1 left out"]
     assert not any(event.type == "tool_use_start" for event in events)
 
 
