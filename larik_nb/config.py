@@ -153,7 +153,10 @@ class Config:
             return config
         env = MappingProxyType(dict(os.environ if env is None else env))
         data, source = _settings(config, env)
-        return _read(data, source, env)
+        # The environment is set for one run, so it outranks a file, but not what the caller hands over.
+        handed = isinstance(config, Mapping) and "model" in config
+        named = "" if handed else env.get("LARIK_MODEL", "").strip()
+        return _read(data, source, env, named)
 
     def env_value(self, name: str) -> str | None:
         """Return an environment variable without white space around it; None when unset or empty."""
@@ -526,13 +529,13 @@ def _stall(seconds: float) -> float:
     return seconds if seconds > 0 else STALL_TIMEOUT_S
 
 
-def _read(data: Any, source: str, env: Mapping[str, str]) -> Config:
+def _read(data: Any, source: str, env: Mapping[str, str], named: str) -> Config:
     place = _Place(source, "", [])
     if not isinstance(data, Mapping):
         raise ConfigError(f"the settings must be a JSON object, not {_kind(data)}", source=source)
     known, extra = _fields(data, place, _KEYS)
     known["max_retries"] = max(0, known.get("max_retries", MAX_RETRIES))
     origin = f"model in {source}" if "model" in known else ""
-    if not origin and (named := env.get("LARIK_MODEL", "").strip()):
+    if named:
         known["model"], origin = named, "environment LARIK_MODEL"
     return Config(model_source=origin, extra=extra, source=source, notices=tuple(place.notices), env=env, **known)

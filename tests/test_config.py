@@ -114,10 +114,13 @@ def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
             load()
 
 
-def test_the_environment_names_a_model_only_where_the_file_does_not() -> None:
-    env = {"LARIK_MODEL": " c/d "}
-    assert (Config.load({}, env=env).model, Config.load({}, env=env).model_source) == ("c/d", "environment LARIK_MODEL")
-    assert Config.load({"model": "a/b"}, env=env).model == "a/b"
+def test_the_environment_outranks_a_file_but_not_what_the_caller_hands_over(tmp_path: Path) -> None:
+    file, env = tmp_path / "config.json", {"LARIK_MODEL": " c/d "}
+    file.write_text('{"model": "a/b"}')
+    named, handed = Config.load(file, env=env), Config.load({"model": "a/b"}, env=env)
+    assert (named.model, named.model_source) == ("c/d", "environment LARIK_MODEL")
+    assert (handed.model, Config.load({}, env=env).model) == ("a/b", "c/d")
+    assert Config.load(file, env={}).model == "a/b"
 
 
 def test_the_process_environment_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
