@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test lint unit notebooks labextension check-slow constraints clean
+.PHONY: perf help demo lab test lint unit notebooks labextension check-slow constraints clean
 
 help:  ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  \t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -51,6 +51,10 @@ notebooks:  ## run the notebooks as a reader would, and compare what they show
 check-slow: labextension  ## the slow lanes: built packages, the real local model, Binder, the oldest dependencies
 	@scripts/chromium.sh
 	$(PY) -m pytest -m slow
+
+perf:  ## measure speed, memory and the kernel's work against the limits; wants a quiet machine
+	@scripts/setup.sh dev
+	$(PY) tests/perf/startup.py && $(PY) tests/perf/streaming.py && $(PY) tests/perf/load.py && $(PY) tests/perf/notebook.py
 
 constraints:  ## choose the newest versions that fit, and write them down
 	@scripts/setup.sh dev
