@@ -8,8 +8,9 @@ Nothing is written back. The exit status is 1 when a cell fails.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,34 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+CLOSERS = re.compile(r"\n?(```+|~~~+|\$\$)\s*$")
+"""What a frame adds so that a block which still grows shows as one."""
+
+
+SMALL = re.compile(r"<small>\*(.*?)\*</small>")
+WAITING = re.compile(r" · \d+ s$")
+
 
 class Printer:
-    """Prints outputs that grow: of a display that is updated, only what is new."""
+    """Prints outputs that grow: of a display that is updated, only what is new.
+
+    An answer on its way comes as frames of markdown alone; the finished one, which takes their place, has plain text as
+    well. Of that only what the frames had not shown yet is printed.
+    """
 
     def __init__(self) -> None:
         """Start with nothing shown."""
         self._shown: dict[str, str] = {}
+        self._frames: dict[str, str] = {}
+        self._streamed = ""
+        self._notices: list[str] = []
         self._open: str | None = None
         self._at_line_start = True
 
     def cell(self, source: str) -> None:
         """Print the code that is about to run."""
         self.end()
+        self._frames, self._streamed, self._notices = {}, "", []
         first, *rest = source.splitlines() or [""]
         self._write("\n".join([f"\n› {first}", *(f"  {line}" for line in rest)]) + "\n\n")
 
@@ -55,9 +71,35 @@ class Printer:
         if not self._at_line_start:
             self._write("\n")
 
+    def _frame(self, name: str, markdown: str) -> None:
+        self._frames[name] = markdown
+        if markdown.startswith("<small>"):
+            self._notice(line for line in SMALL.findall(markdown) if not WAITING.search(line))
+            return
+        text = "".join(frame for frame in self._frames.values() if not frame.startswith("<small>"))
+        text = CLOSERS.sub("", text)
+        if text.startswith(self._streamed):
+            self._write(text[len(self._streamed) :])
+            self._streamed = text
+
+    def _notice(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            if line not in self._notices:
+                self._notices.append(line)
+                self._write(f"{line}\n\n")
+
+    def _finished(self, text: str) -> str:
+        """Return what of a finished answer is still to be printed."""
+        for line in self._notices:
+            text = text.removeprefix(line).lstrip("\n")
+        return text.removeprefix(self._streamed.strip())
+
     def _display(self, content: Mapping[str, Any]) -> None:
-        text = _text(content["data"])
-        name = content.get("transient", {}).get("display_id")
+        data, name = content["data"], content.get("transient", {}).get("display_id")
+        if name is not None and set(data) == {"text/markdown"}:
+            self._frame(name, data["text/markdown"])
+            return
+        text = self._finished(_text(data)) if self._frames else _text(data)
         if name is None:
             self._switch(None)
             self._write(text + "\n")
@@ -102,6 +144,12 @@ class ShowingClient(NotebookClient):
         """Take the notebook, where to print, and a notebook client's own settings."""
         super().__init__(notebook, **settings)
         self.printer = printer
+
+    async def async_start_new_kernel_client(self, **kwargs: Any) -> Any:
+        """Start as somebody who looks on, so that answers stream; nothing here asks back."""
+        client = await super().async_start_new_kernel_client(**kwargs)
+        client.allow_stdin = True
+        return client
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         """Print a message, then do with it what the notebook needs."""

@@ -47,6 +47,53 @@ def test_only_what_is_new_is_printed(
     assert capsys.readouterr().out == printed
 
 
+def _frame(markdown: str, name: str) -> dict[str, object]:
+    return {
+        "msg_type": "display_data",
+        "content": {"data": {"text/markdown": markdown}, "transient": {"display_id": name}},
+    }
+
+
+def _final(text: str) -> dict[str, object]:
+    return _display(text, None, "display_data")
+
+
+@pytest.mark.parametrize(
+    ("messages", "printed"),
+    [
+        ([_frame("Hel", "a"), _frame("Hello", "a"), _final("Hello\n\nm · 1 s")], "Hello\n\nm · 1 s\n"),
+        ([_frame("One.\n\n", "a"), _frame("Two", "b"), _final("One.\n\nTwo\n\nm")], "One.\n\nTwo\n\nm\n"),
+        (
+            [_frame("```\nx\n```", "a"), _frame("```\nx\ny\n```", "a"), _final("```\nx\ny\n```\n\nm")],
+            "```\nx\ny\n```\n\nm\n",
+        ),
+        ([_frame("<small>*m · 0 s*</small>", "a"), _frame("Hi", "a"), _final("Hi\n\nm")], "Hi\n\nm\n"),
+        (
+            [
+                _frame("<small>*take care*</small>\n\n<small>*m · 2 s*</small>", "a"),
+                _frame("Hi", "b"),
+                _final("take care\n\nHi\n\nm"),
+            ],
+            "take care\n\nHi\n\nm\n",
+        ),
+        ([_frame("\\$5", "a"), _final("$5\n\nm")], "\\$5$5\n\nm\n"),
+    ],
+    ids=["grows", "blocks", "a fence", "the waiting line", "a notice first", "told otherwise: all of it"],
+)
+def test_an_answer_is_printed_as_it_streams_and_once(
+    messages: list[dict[str, object]], printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Frames grow into the finished answer, which adds its line."""
+    printer = Printer()
+    printer.cell("%%larik")
+    capsys.readouterr()
+    for message in messages:
+        printer.message(message)
+    printer.end()
+
+    assert capsys.readouterr().out == printed
+
+
 def test_markdown_stands_in_for_missing_text(capsys: pytest.CaptureFixture[str]) -> None:
     """A value without a text form is shown by its markdown."""
     Printer().message({"msg_type": "execute_result", "content": {"data": {"text/markdown": "**x**"}}})
