@@ -58,11 +58,14 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "errors":
-        return import_module("larik_nb.errors")
-    if name in _HOMES:
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    from larik_nb._imports import collector_paused
+
+    with collector_paused():
+        if name == "errors":
+            return import_module("larik_nb.errors")
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+            return value
     msg = f"module 'larik_nb' has no attribute {name!r}"
     raise AttributeError(msg)
 

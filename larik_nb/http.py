@@ -10,7 +10,6 @@ Every read has the stall limit and there is no limit on the whole, so a slow mod
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 from collections.abc import (
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from larik_nb import errors
+from larik_nb._imports import collector_paused
 
 if TYPE_CHECKING:
     import ssl
@@ -248,7 +248,7 @@ async def _closed_with(loop: asyncio.AbstractEventLoop, name: str, transport: Tr
 
 
 def _build(name: TransportName) -> Transport:
-    with _quick_import():
+    with collector_paused():
         from larik_nb import _transports
 
         if name == "httpx2":
@@ -268,18 +268,6 @@ def tls_context() -> ssl.SSLContext:
 
         _tls = httpcore2.default_ssl_context()
     return _tls
-
-
-@contextmanager
-def _quick_import() -> Iterator[None]:
-    """Hold the garbage collector while modules load: it finds nothing there and costs a tenth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _forget() -> None:

@@ -253,6 +253,7 @@ class FakeProvider:
         model = path.rpartition("/models/")[2].rpartition(":")[0] if api is _gemini else self.requests[-1][2]["model"]
         sending = asyncio.ensure_future(self._send(writer, knobs(model), _reply(api, model)))
         gone = asyncio.ensure_future(reader.read(1))
+        gone.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not sending.done() or gone.done():
             sending.cancel()

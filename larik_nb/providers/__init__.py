@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Protocol
 
+from larik_nb._imports import collector_paused
 from larik_nb.config import Config, Transport, check_arguments
 from larik_nb.errors import ConfigError
 from larik_nb.providers._build import build
@@ -89,7 +90,8 @@ def connect(
     chosen = _settings(settings, config)
     resolved = resolve(spec, config, base_url=base_url)
     try:
-        provider = build(resolved, config, api_key=api_key, settings=chosen)
+        with collector_paused():
+            provider = build(resolved, config, api_key=api_key, settings=chosen)
     except ConfigError as exc:
         return UnavailableProvider(resolved.provider, exc)
     return _Defaults(provider, resolved, chosen)
