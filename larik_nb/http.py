@@ -181,7 +181,8 @@ async def request(
         failure = _failure(exc, url, stall)
         if failure is None:
             raise
-        raise failure from exc
+        told = str(exc)
+        raise failure from (None if any(secret in told for secret in errors.secrets()) else exc)
     finally:
         if reply is not None:
             await reply.aclose()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
+import json
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -125,3 +129,53 @@ def test_an_answer_cut_anywhere_is_an_error_of_ours(
         session.ask("q")
 
     assert session.history == []
+
+
+KEYS = ["correcthorsebatterystaple", "hunter2-secret-word", "AbCd/EfGh+IjKl=="]
+
+
+def _refusal(said: str) -> bytes:
+    body = json.dumps({"error": {"message": f"Invalid key {said} given", "code": said, "type": said}}).encode()
+    return b"HTTP/1.1 400 Bad\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "sends",
+    [
+        _refusal,
+        lambda key: _refusal(base64.b64encode(key.encode()).decode()),
+        lambda key: _refusal(quote(key, safe="")),
+        lambda key: _refusal("x " * 140 + key),
+        lambda key: b"HTTP/1.1 200 OK\r\nx-key %b\r\n\r\n" % key.encode(),
+        lambda key: b"%b HTTP\r\n\r\n" % key.encode(),
+        lambda key: CHUNKED + key.encode() + b"\r\n",
+        lambda key: HEAD + b"\r\ndata: " + b"x" * 70 + key.encode() + b"\n\ndata: x\n\ndata: {}\n\n",
+        lambda key: HEAD + b"content-encoding: %b\r\n\r\n" % key.encode(),
+        lambda key: b"HTTP/1.1 403 No\r\ncontent-type: text/html\r\n\r\n<html><title>%b</title></html>" % key.encode(),
+    ],
+)
+def test_a_key_that_the_server_sends_back_is_in_no_error(
+    server: Server, sends: Callable[[str], bytes], key: str, transport: str
+) -> None:
+    """Not even in the traceback; whatever the key looks like."""
+    if transport == "aiohttp":
+        pytest.importorskip("aiohttp", reason="the extra `fast` is not installed")
+    server.sends = sends(key)
+    provider = {"type": "openai-compatible", "base_url": server.url, "api_key": key}
+    config = Config.load({"providers": {"p": provider}, "network": {"transport": transport}})
+
+    with pytest.raises(errors.APIError) as caught:
+        larik_nb.Session("p/m", config=config).ask("q")
+
+    told = "".join(traceback.format_exception(caught.value)) + repr(vars(caught.value)) + repr(caught.value)
+    assert not [form for form in (key, quote(key, safe=""), base64.b64encode(key.encode()).decode()) if form in told]
+    assert key[: len(key) // 2 + 3] not in told
+
+
+@pytest.mark.parametrize("key", ["none", "ollama", "lm-studio", "not-needed"])
+def test_a_word_that_stands_for_no_key_is_not_hidden(key: str) -> None:
+    errors.keep_secret(key)
+
+    assert str(errors.ConfigError(f"{key} it is")) == f"{key} it is"

@@ -377,6 +377,9 @@ class WireProvider:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._headers = dict(headers or {})
+        for header, value in self._headers.items():
+            if _is_secret(header):
+                errors.keep_secret(value.rpartition(" ")[2])
         self._stall_timeout_s = stall_timeout_s
         self._key_hint = key_hint
         self._transport = transport
@@ -420,6 +423,10 @@ class WireProvider:
             exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
             exc.partial = decoder.draft.message()
             raise
+
+
+def _is_secret(header: str) -> bool:
+    return any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie"))
 
 
 def _rest(decoder: Decoder, frames: EventStream | JSONLines) -> Iterator[StreamEvent]:
