@@ -169,7 +169,13 @@ class Session:
             try:
                 async with aclosing(route.provider.stream(turn.request)) as events:
                     async for event in events:
-                        yield turn.heard(event)
+                        heard = turn.heard(event)
+                        try:
+                            yield heard
+                        except GeneratorExit:
+                            # Before the provider is closed: a loop that shuts down may make that fail.
+                            turn.stopped()
+                            raise
                         if turn.over:
                             return
                 raise _no_end()

@@ -346,3 +346,30 @@ def test_a_conversation_that_is_reset_while_it_is_answered_stays_empty(ends: tup
 
     assert session.history == []
     assert len(session.turns) == 1
+
+
+class _Clumsy:
+    """Fails to close, as nested generators do that a loop closes all at once."""
+
+    name = "clumsy"
+
+    async def stream(self, _request: Request) -> AsyncGenerator[StreamEvent, None]:
+        try:
+            yield text_delta("one ")
+        finally:
+            raise RuntimeError
+
+
+def test_what_came_stays_when_the_provider_fails_to_close():
+    async def leave(session: Session) -> None:
+        events = session.astream("q")
+        await anext(events)
+        await events.aclose()
+
+    session = Session(_Clumsy())
+    with pytest.raises(RuntimeError):
+        asyncio.run(leave(session))
+
+    assert texts(session) == [("user", "q"), ("assistant", "one ")]
+    assert session.history[-1].stop_reason == "interrupted"
+    session.ask("again", model=ScriptedProvider(["two"]))
