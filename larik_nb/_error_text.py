@@ -47,7 +47,11 @@ def _numbered(patterns: tuple[str, ...]) -> list[str]:
 
 
 def mask(text: str) -> str:
-    """Replace keys, tokens, sign-in links and account ids by `***`."""
+    """Replace keys, tokens, sign-in links and account ids by `***`: those in use, and what looks like one."""
+    from larik_nb import errors  # which needs this file only when something fails
+
+    for secret in errors.secrets():
+        text = text.replace(secret, HIDDEN)
     text = _secrets().sub(_hide, text)
     return re.sub(_RUN, lambda run: HIDDEN if _is_random(run[0]) else run[0], text)
 

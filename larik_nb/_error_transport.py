@@ -25,7 +25,7 @@ class Failure(NamedTuple):
 FAILURES: tuple[Failure, ...] = (
     Failure("Unreachable", "connection", "certificate", r"certificate|self.signed|unknown_?ca|hostname mismatch|issuer", final=True),
     Failure("Unreachable", "connection", "proxy_login", r"proxy.{0,80}(?:407|auth|credential|forbidden|denied)|407 proxy", final=True),
-    Failure("Unreachable", "connection", "proxy", r"proxy|socks"),
+    Failure("Unreachable", "connection", "proxy", r"\b(?:client|http|https)?proxy|socks"),
     Failure("Unreachable", "connection", "address", r"unsupportedprotocol|invalidurl|localprotocolerror: .{0,20}(?:header|scheme)|invalid (?:url|scheme)|missing an? 'https?:", final=True),
     Failure("Unreachable", "connection", "plain_http", r"wrong_version_number|wrong version number|http_request|unknown_?protocol|record_?layer"),
     Failure("Unreachable", "connection", "dns", r"gaierror|getaddrinfo|name or service|nodename nor|name resolution|no address associated|resolve host|name not resolved|unknown host|dns"),
@@ -56,7 +56,9 @@ def _told(error: BaseException) -> str:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:1_000]
+        text = str(error)[:1_000]
+        # An object in the place of words: half a response with its headers, for one.
+        return "" if text.startswith("<") and text.endswith(">") else text
     except Exception:  # noqa: BLE001  # an exception that cannot be printed still has to be classified
         return ""
 

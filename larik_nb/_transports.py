@@ -92,21 +92,21 @@ class Rechunker:
         return held
 
     def _head(self, data: bytes) -> bytes:
-        end = data.find(b"\r\n\r\n")
-        if end < 0:
-            if len(data) > _HEAD_BYTES or not _RESPONSE.startswith(data[:5]):
+        at = 0
+        while (blank := _BLANK(data, at)) and data[at + 9 : at + 10] == b"1":
+            # 100 Continue and its like: the real head follows.
+            at = blank.end()
+        if blank is None:
+            if len(data) - at > _HEAD_BYTES or not _RESPONSE.startswith(data[at : at + 5]):
                 self._state = "pass"
                 return data
-            self._pending = data
-            return b""
-        if data[9:10] == b"1":
-            # 100 Continue and its like: the real head follows.
-            return data[: end + 4] + (self._head(data[end + 4 :]) if len(data) > end + 4 else b"")
-        if not _CHUNKED(data, 0, end + 2):
+            self._pending = data[at:]
+            return data[:at]
+        if not _CHUNKED(data, at, blank.end() - 2):
             self._state = "pass"
             return data
         self._state = "size"
-        return self._body(data, end + 4, data[: end + 4])
+        return self._body(data, blank.end(), data[: blank.end()])
 
     def _body(self, data: bytes, at: int, before: bytes) -> bytes:
         """Take the chunks from `at` on; `before` goes out ahead of them."""
@@ -116,6 +116,9 @@ class Rechunker:
             if self._state == "size":
                 line = find(b"\r\n", at)
                 if line < 0:
+                    if size - at > _SIZE_LINE_BYTES:
+                        self._state = "pass"
+                        return before + _chunk(pieces) + data[at:]
                     break
                 self._left = _chunk_size(data[at:line])
                 if self._left <= 0:
@@ -126,17 +129,16 @@ class Rechunker:
             if size - at < self._left + 2:
                 # Not all of this chunk is there: hand over what is, as a chunk, and go on inside it.
                 piece = data[at : at + self._left]
-                if len(piece) == self._left:
-                    break
                 pieces.append(piece)
                 self._left -= len(piece)
-                at = size
+                at += len(piece)
                 break
             end = at + self._left
             if data[end : end + 2] != b"\r\n":
-                # Broken framing: as it came, with the size still due, for h11 to refuse.
+                # Broken framing: with the size still due, or no line where one belongs, for h11 to refuse.
                 self._state = "pass"
-                return before + _chunk(pieces) + b"%x\r\n" % self._left + data[at:]
+                due = b"%x" % self._left if self._left else b""
+                return before + _chunk(pieces) + due + b"\r\n" + data[at:]
             pieces.append(data[at:end])
             at, self._state = end + 2, "size"
         self._pending = data[at:]
@@ -145,6 +147,9 @@ class Rechunker:
 
 _RESPONSE = b"HTTP/"
 _HEAD_BYTES = 1 << 16
+_SIZE_LINE_BYTES = 1 << 12
+_BLANK = re.compile(rb"\n\r?\n").search
+"""The end of a head. Some small servers end lines with LF alone, which h11 takes."""
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked", re.IGNORECASE).search
 
 

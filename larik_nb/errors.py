@@ -40,7 +40,31 @@ Cools = Literal["short", "long"]
 Where = Literal["http", "sse", "ndjson", "eventstream", "json_200"]
 
 
-def _clean(text: str, limit: int = 300) -> str:
+_secrets: set[str] = set()
+"""The keys in use and their usual disguises: a server may send back in its error what it was sent."""
+
+_LONG_SECRET, _SHORT_SECRET = 12, 8
+"""Characters of a key that is hidden, and of one that is hidden if it has a digit: "ollama" and "none" are no keys."""
+
+
+def keep_secret(key: str) -> None:
+    """Let no message of this package show `key`, neither as it is nor quoted for an address nor in base64."""
+    if len(key) < _SHORT_SECRET or (len(key) < _LONG_SECRET and not any(char.isdigit() for char in key)):
+        return
+    if key not in _secrets:
+        import base64
+        from urllib.parse import quote
+
+        _secrets.update({key, quote(key, safe=""), base64.b64encode(key.encode()).decode().rstrip("=")})
+
+
+def secrets() -> list[str]:
+    """Return what `keep_secret` was told, the longest first."""
+    return sorted(_secrets, key=len, reverse=True)
+
+
+def shown(text: str, limit: int = 300) -> str:
+    """Return a stranger's text as one line of at most `limit` characters, keys masked before it is cut."""
     from larik_nb import _error_text
 
     return _error_text.clean(text, limit)
@@ -136,8 +160,8 @@ class APIError(LarikError):
         super().__init__(message)
         self.kind = kind or (self.kinds[0] if self.kinds else "server_error")
         self.status = status
-        self.code, self.type = code and _clean(code, 100), type and _clean(type, 100)
-        self.said, self.cause, self.host = _clean(said), cause, _clean(host)
+        self.code, self.type = code and shown(code, 100), type and shown(type, 100)
+        self.said, self.cause, self.host = shown(said), cause, shown(host)
         self.retry_after, self.retry_hint = retry_after, retry_hint
         self.provider, self.model, self.key_hint = provider, model, key_hint
         self.used_tokens, self.max_tokens = used_tokens, max_tokens
@@ -260,7 +284,7 @@ class AllModelsFailed(LarikError, ExceptionGroup[APIError]):
         return super().__new__(cls, "no model can answer", list(errors))
 
     def __init__(self, errors: Sequence[APIError]) -> None:
-        reasons = " · ".join(f"{_clean(_named(error))} {error.reason}" for error in errors)
+        reasons = " · ".join(f"{shown(_named(error))} {error.reason}" for error in errors)
         super().__init__(f"no model can answer: {reasons}.")
 
     def derive(self, excs: Sequence[Any], /) -> ExceptionGroup[Any]:

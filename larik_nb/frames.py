@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
+from larik_nb.errors import BadWire
+
 Framing = Literal["sse", "ndjson"]
 Frame = tuple[str, Any]
 """Event name ("" without one) and its data: the parsed JSON, the text itself where it is not JSON, None for none."""
@@ -34,15 +36,46 @@ def parse(text: str, start: int, end: int) -> Any:
     return text[start:end]
 
 
+LONGEST_FRAME = 1 << 27
+"""Bytes that may come without completing a frame. Pictures come to tens of millions; without a limit memory is it."""
+
+
 class _Lines:
-    """Complete lines out of arbitrary reads; the shared half of both framings."""
+    """Complete lines out of arbitrary reads; the shared half of both framings.
 
-    __slots__ = ("_begun", "_pending", "_stray")
+    Args:
+        longest: Bytes that may come without completing a frame.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_begun", "_longest", "_pending", "_since_frame", "_stray")
+
+    def __init__(self, longest: int = LONGEST_FRAME) -> None:
+        self._longest = longest
+        self._since_frame = 0
         self._pending: list[bytes] = []
         self._begun = False
         self._stray: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Return the frames that `chunk` completed.
+
+        Raises:
+            BadWire: Too much has come without completing one.
+        """
+        text = self._complete(chunk)
+        frames = self._read(text) if text else []
+        if frames:
+            self._since_frame = 0
+        else:
+            self._since_frame += len(chunk)
+            if self._since_frame > self._longest:
+                msg = f"the server sent {self._since_frame:,} bytes without an end to any event"
+                raise BadWire(msg)
+        return frames
+
+    def _read(self, text: str) -> list[Frame]:
+        """Return the frames that complete lines hold."""
+        raise NotImplementedError
 
     def _complete(self, chunk: bytes) -> str:
         """Return the text up to the last line end in what has come, line ends being LF; keep the rest."""
@@ -104,15 +137,10 @@ class EventStream(_Lines):
 
     __slots__ = ("_data", "_name")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, longest: int = LONGEST_FRAME) -> None:
+        super().__init__(longest)
         self._name = ""
         self._data: list[str] = []
-
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """Return the events that `chunk` completed."""
-        text = self._complete(chunk)
-        return self._read(text) if text else []
 
     def finish(self) -> list[Frame]:
         """Return the last event where the stream ended without its blank line."""
@@ -165,11 +193,6 @@ class JSONLines(_Lines):
     """Newline-delimited JSON. A `data:` prefix is tolerated, since some gateways add one."""
 
     __slots__ = ()
-
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """Return the values that `chunk` completed."""
-        text = self._complete(chunk)
-        return self._read(text) if text else []
 
     def finish(self) -> list[Frame]:
         """Return the last value where the stream ended without a line end."""

@@ -42,6 +42,12 @@ REST_S: ContextVar[float] = ContextVar("rest_s", default=0.0)
 ERROR_BODY_BYTES = 1 << 20
 """How much of an error's body is read; what names the error stands at its beginning."""
 
+REST_OF_ANSWER_S = 0.25
+"""How long an answer that is complete may take to end its body, so that the connection can be kept."""
+
+_INFLATED_BYTES = 1 << 20
+"""How much of a compressed body is inflated at once: a few bytes may stand for a thousand times as many."""
+
 
 @contextmanager
 def resting(seconds: float) -> Iterator[None]:
@@ -99,6 +105,20 @@ class Reply:
                 break
         return b"".join(parts)
 
+    async def rest(self) -> bytes:
+        """Return what still comes soon of an answer that is complete, so that its body can end; it may fail or hang."""
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(REST_OF_ANSWER_S):
+                async for part in self.body:
+                    parts.append(part)
+        except errors.BadWire:
+            pass
+        except Exception as exc:
+            if _failure(exc, "", REST_OF_ANSWER_S) is None:
+                raise
+        return b"".join(parts)
+
 
 class Transport(Protocol):
     """What sends a request: the seam."""
@@ -151,8 +171,9 @@ async def request(
     reply: Reply | None = None
     try:
         reply = await _client(transport).send(_outgoing(method, url, headers, content, stall))
-        if "content-encoding" in reply.headers:
-            reply.body = _inflated(reply.body, reply.headers["content-encoding"])
+        encoding = reply.headers.get("content-encoding", "").strip().lower()
+        if encoding not in {"", "identity"}:
+            reply.body = _inflated(reply.body, encoding)
         yield reply
     except errors.LarikError:
         raise
@@ -160,7 +181,8 @@ async def request(
         failure = _failure(exc, url, stall)
         if failure is None:
             raise
-        raise failure from exc
+        told = str(exc)
+        raise failure from (None if any(secret in told for secret in errors.secrets()) else exc)
     finally:
         if reply is not None:
             await reply.aclose()
@@ -181,13 +203,15 @@ async def _inflated(body: AsyncIterator[bytes], encoding: str) -> AsyncGenerator
     """Decompress what a server compressed though it was asked not to."""
     import zlib
 
-    if encoding not in {"gzip", "deflate"}:
+    if encoding not in {"gzip", "x-gzip", "deflate"}:
         msg = f"the server compressed its answer as {encoding!r}, which was not asked for"
         raise errors.BadWire(msg)
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
     try:
         async for part in body:
-            yield inflate.decompress(part)
+            while part:
+                yield inflate.decompress(part, _INFLATED_BYTES)
+                part = inflate.unconsumed_tail
         yield inflate.flush()
     except zlib.error as exc:
         msg = f"the server's {encoding} answer is broken: {exc}"

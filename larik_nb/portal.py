@@ -41,10 +41,10 @@ _before_fork: list[object] = []
 def loop() -> asyncio.AbstractEventLoop:
     """Return the portal's loop, started on first use."""
     global _running, _thread  # one portal a process is the point
-    if _running is not None:
+    if _running is not None and not _running.is_closed():
         return _running
     with _lock:
-        if _running is None:
+        if _running is None or _running.is_closed():  # closed: code that runs at exit, after `_stop`
             started = asyncio.new_event_loop()
             _thread = threading.Thread(target=_run, args=(started,), name="larik-portal", daemon=True)
             _thread.start()
@@ -77,10 +77,11 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
     """
     try:
         _refuse_own_thread()
+        running = loop()
     except RuntimeError:
         work.close()
         raise
-    future = asyncio.run_coroutine_threadsafe(work, loop())
+    future = asyncio.run_coroutine_threadsafe(work, running)
     settled = threading.Event()
     future.add_done_callback(lambda _: settled.set())
     try:
@@ -99,6 +100,7 @@ class _Pipe(Generic[T]):
     def __init__(self) -> None:
         self.batches: SimpleQueue[list[T] | _End] = SimpleQueue()
         self.task: asyncio.Task[None] | None = None
+        self.begun = False
         self.closed = False
         self.ended = threading.Event()
         self._batch: list[T] = []
@@ -109,6 +111,7 @@ class _Pipe(Generic[T]):
 
     async def pump(self, source: AsyncGenerator[T, None]) -> None:
         error: BaseException | None = None
+        self.begun = True
         try:
             if not self.closed:
                 async for item in source:
@@ -137,7 +140,8 @@ class _Pipe(Generic[T]):
 
     def cancel(self) -> None:
         self.closed = True
-        if self.task is not None:
+        # A task cancelled before its first step would never get to its end, which the reader waits for.
+        if self.task is not None and self.begun:
             self.task.cancel()
 
     def caught_up(self) -> None:
@@ -215,6 +219,7 @@ class _Reader(Iterator[T]):
             self.close()
             raise
         if isinstance(batch, _End):
+            self._pipe.batches.put(batch)  # for another thread that waits for the same end
             self._over = True
             self._failure = batch.error
             return False
@@ -234,12 +239,16 @@ class _Reader(Iterator[T]):
         """Cancel the source and wait until its socket is closed, at most a second."""
         self._abandon()
         self._items.clear()
-        if not self._pipe.ended.is_set() and threading.current_thread() is not _thread:
+        if not self._pipe.ended.is_set() and self._is_ours() and threading.current_thread() is not _thread:
             self._pipe.ended.wait(_CLOSE_S)
+
+    def _is_ours(self) -> bool:
+        """Whether the source runs in this process: not in a forked child, nor once the portal has stopped."""
+        return self._loop is _running and not self._loop.is_closed()
 
     def _abandon(self) -> None:
         self._over = True
-        if not self._pipe.ended.is_set() and not self._loop.is_closed():
+        if not self._pipe.ended.is_set() and self._is_ours():
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._pipe.cancel)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larik_nb.frames import Frame, Framing, reader
+from larik_nb.errors import BadWire
+from larik_nb.frames import EventStream, Frame, Framing, JSONLines, reader
 
 SSE = {
     "one event": (b'event: a\ndata: {"x":1}\n\n', [("a", {"x": 1})]),
@@ -120,3 +121,19 @@ def test_a_long_line_in_small_pieces_is_not_copied_again_and_again() -> None:
     got = [frame for at in range(0, len(body), 100) for frame in decoder.feed(body[at : at + 100])]
 
     assert got == [("", "x" * 3_000_000)]
+
+
+@pytest.mark.parametrize("framing", ["sse", "ndjson"])
+@pytest.mark.parametrize("piece", [b"data: a\n", b"a" * 10, b": comment\n", b"<p>\n"])
+def test_what_never_makes_a_frame_ends_in_an_error(framing: Framing, piece: bytes) -> None:
+    """Else a server that sends no line end takes all memory."""
+    frames = EventStream(longest=1_000) if framing == "sse" else JSONLines(longest=1_000)
+
+    with pytest.raises(BadWire, match="without an end"):
+        assert [frames.feed(piece) for _ in range(1_000)] == []
+
+
+def test_each_frame_may_be_as_long() -> None:
+    frames = EventStream(longest=100)
+
+    assert [frames.feed(b'data: "%b' % (b"a" * 60)) + frames.feed(b'"\n\n') for _ in range(5)] == [[("", "a" * 60)]] * 5

@@ -8,6 +8,8 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator
@@ -197,3 +199,56 @@ def test_a_forked_child_gets_a_portal_of_its_own() -> None:
     assert queue.get(timeout=10) == 42
     child.join(10)
     assert portal.wait(double(2)) == 4
+
+
+def test_a_reader_closed_before_its_source_began_is_closed_at_once() -> None:
+    portal.loop().call_soon_threadsafe(time.sleep, 0.1)  # so that start and end fall into one turn of the loop
+    reader = portal.iterate(Source().numbers())
+    begun = time.monotonic()
+    reader.close()
+
+    assert time.monotonic() - begun < 0.9
+
+
+def test_every_thread_that_reads_hears_the_end() -> None:
+    async def late_end() -> AsyncGenerator[int, None]:
+        yield 0
+        await asyncio.sleep(0.2)
+
+    reader = portal.iterate(late_end())
+    threads = [threading.Thread(target=list, args=(reader,), daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_forked_child_leaves_the_parents_stream_alone() -> None:
+    reader = portal.iterate(Source(3, "wait").numbers())
+    next(reader)
+    child = os.fork()
+    if not child:
+        begun = time.monotonic()
+        reader.close()
+        os._exit(time.monotonic() - begun > 0.9)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [next(reader), next(reader)] == [1, 2]
+    reader.close()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="no thread begins so late from 3.12 on")
+def test_code_that_runs_at_exit_may_still_ask() -> None:
+    code = (
+        "import atexit, asyncio\n"
+        "atexit.register(lambda: print(portal.wait(asyncio.sleep(0, 'answered'))))\n"
+        "from larik_nb import portal\n"
+        "portal.wait(asyncio.sleep(0))\n"
+    )
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30)
+
+    assert (ran.stdout, ran.stderr) == ("answered\n", "")

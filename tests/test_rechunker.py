@@ -108,3 +108,34 @@ def test_a_new_request_expects_a_new_head() -> None:
     joiner.restart()
 
     assert joiner.feed(body) == first
+
+
+def test_a_chunk_is_handed_over_before_the_line_end_behind_it() -> None:
+    joiner = Rechunker()
+
+    assert joiner.feed(HEAD + b"3\r\nabc") == HEAD + b"3\r\nabc\r\n"
+    assert joiner.feed(b"\r") == b""
+    assert joiner.feed(b"\n2\r\nde\r\n") == b"2\r\nde\r\n"
+
+
+def test_an_endless_size_line_is_not_kept() -> None:
+    joiner = Rechunker()
+    joiner.feed(HEAD)
+    line = b"5;" + b"a" * 10_000
+
+    assert joiner.feed(line) == line
+    assert joiner.feed(line) == line
+
+
+def test_any_number_of_interim_answers_comes_before_the_answer() -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    body = HEAD + b"3\r\nabc\r\n0\r\n\r\n"
+
+    assert understood(rechunked([interim * 3_000 + body])) == understood([interim * 3_000 + body])
+
+
+@pytest.mark.parametrize("blank", [b"\n\n", b"\n\r\n"])
+def test_a_head_with_bare_line_feeds_is_handed_over_at_once(blank: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\ncontent-length: 5" + blank
+
+    assert Rechunker().feed(head) == head

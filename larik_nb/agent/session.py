@@ -136,7 +136,7 @@ class Session:
             async for event in events:
                 if event.message is not None:
                     return event.message
-        raise errors.BadWire("the provider's answer had no end", kind="wire")
+        raise _no_end()
 
     def stream(self, *content: str | Block, **options: Any) -> portal._Reader[StreamEvent]:
         """Ask, and yield the answer's events to plain code. Leaving the loop stops the turn."""
@@ -169,7 +169,16 @@ class Session:
             try:
                 async with aclosing(route.provider.stream(turn.request)) as events:
                     async for event in events:
-                        yield turn.heard(event)
+                        heard = turn.heard(event)
+                        try:
+                            yield heard
+                        except GeneratorExit:
+                            # Before the provider is closed: a loop that shuts down may make that fail.
+                            turn.stopped()
+                            raise
+                        if turn.over:
+                            return
+                raise _no_end()
             except errors.APIError as error:
                 turn.failed(error)
                 raise
@@ -252,6 +261,10 @@ class Session:
         self.history.clear()
 
 
+def _no_end() -> errors.BadWire:
+    return errors.BadWire("the provider's answer had no end", kind="wire")
+
+
 class _Turn:
     """One question on its way: what was heard so far, and how it goes into the session."""
 
@@ -266,7 +279,7 @@ class _Turn:
         self._draft = Draft(request, route.provider.name)
         self._guess = request_tokens(request)
         self._started = session._clock()
-        self._over = False
+        self.over = False
         session.history.append(request.messages[-1])
 
     def heard(self, event: StreamEvent) -> StreamEvent:
@@ -295,13 +308,14 @@ class _Turn:
 
     def taken_back(self) -> None:
         """End as if it had not been asked."""
-        if not self._over:
-            self._over = True
-            self._session.history.remove(self.request.messages[-1])
+        if not self.over:
+            self.over = True
+            if (place := self._place()) is not None:
+                del self._session.history[place]
 
     def _cut_off(self, partial: Message, *, billed: bool) -> None:
         """Keep the readable part. A call cut off is left out, and opaque items that belong to what never came."""
-        if self._over:
+        if self.over:
             return
         kept = tuple(block for block in partial.blocks if block.type in ("text", "thinking") and block.text)
         usage = partial.usage or self._estimate(partial)
@@ -319,11 +333,20 @@ class _Turn:
         return Usage(input=ratio(self._guess), output=ratio(written), estimated=True)
 
     def _keep(self, message: Message) -> Message:
-        self._over = True
+        self.over = True
         priced = self._priced(message)
-        self._session.history.append(priced)
+        if self._place() is not None:
+            self._session.history.append(priced)
         self._record(priced)
         return priced
+
+    def _place(self) -> int | None:
+        """Return where in the history the question is; None where the conversation was reset meanwhile.
+
+        The same words may have been asked before: this question is the object, not its value.
+        """
+        question, history = self.request.messages[-1], self._session.history
+        return next((at for at in reversed(range(len(history))) if history[at] is question), None)
 
     def _priced(self, message: Message) -> Message:
         if message.cost_usd is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from larik_nb import catalog
+from larik_nb import _error_text, catalog
 from larik_nb.notebook import markdown
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ Bundle = dict[str, str]
 
 _THINKING_SHOWN = 20_000
 """Characters of thinking that are saved behind the fold."""
+
+_LONGEST_NAME, _LONGEST_NOTICE = 120, 500
+"""Characters of a model's name, and of a notice, that are shown."""
 
 _GAP = "     "
 
@@ -62,7 +65,7 @@ def total(spent: Spent) -> str:
 def cost(message: Message) -> str:
     """Return what an answer cost, or how to make that known."""
     if message.cost_usd is None:
-        spec = f"{message.provider}/{message.model}"
+        spec = answered_by(message)
         return f'cost unknown (no price for {spec}: set pricing."{spec}")' if message.usage else "cost unknown"
     if message.cost_usd:
         return usd(message.cost_usd)
@@ -86,8 +89,13 @@ def used(message: Message) -> list[str]:
 
 
 def answered_by(message: Message) -> str:
-    """Return who answered, as provider/model."""
-    return f"{message.provider or 'unknown'}/{message.model or 'unknown'}"
+    """Return who answered, as provider/model; the server names its model, and may name it anything."""
+    return one_line(f"{message.provider or 'unknown'}/{message.model or 'unknown'}", _LONGEST_NAME)
+
+
+def one_line(text: str, limit: int = _LONGEST_NOTICE) -> str:
+    """Return a stranger's words as one line of what prints, fit to stand among our own."""
+    return _error_text.one_line(markdown.plain(text), limit)
 
 
 def quiet_line(message: Message, *, took_s: float, spent: Spent) -> str:

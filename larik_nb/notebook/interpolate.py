@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from larik_nb.errors import ConfigError
+
 _NAME = r"[^\W\d]\w*"
 _STEP = rf"""\.{_NAME}|\[-?\d+\]|\['[^'\\\n]*'\]|\["[^"\\\n]*"\]"""
 _FIELD = re.compile(rf"(?<!\{{)\{{({_NAME})((?:{_STEP})*)\}}(?!\}})")
@@ -33,9 +35,14 @@ def expand(text: str, names: Mapping[str, Any], describe: Callable[[Any], str] |
 
     def field(match: re.Match[str]) -> str:
         try:
-            return words(_value(match[1], match[2], names))
+            value = _value(match[1], match[2], names)
         except _Unresolvable:
             return match[0]
+        try:
+            return words(value)
+        except Exception as error:  # the value's own code again
+            what = f"{match[0]} cannot be put into words ({type(error).__name__})"
+            raise ConfigError(what, remedy="Turn it into text first, or use --raw") from error
 
     return _FIELD.sub(field, text)
 
@@ -88,8 +95,10 @@ def _table(value: Any) -> str | None:
         return None
     head, (rows, _) = value.head(_ROWS), value.shape
     names = [str(name) for name in head.columns]
-    cells = list(zip(*(list(head[name]) for name in head.columns), strict=True))
+    # By position: names may be there twice.
+    cells = head.rows() if hasattr(head, "rows") else list(head.itertuples(index=False, name=None))
     index = [str(label) for label in head.index] if hasattr(head, "index") else [str(n) for n in range(len(cells))]
+    cells = cells or [()] * len(index)
     lines = [
         _row(["", *names]),
         _row(["---"] * (len(names) + 1)),
@@ -97,7 +106,7 @@ def _table(value: Any) -> str | None:
     ]
     kinds = ", ".join(f"{name} {kind}" for name, kind in zip(names, list(value.dtypes), strict=True))
     shown = f"first {len(cells)} of {rows:,} rows" if rows > len(cells) else f"{rows} rows"
-    return f"{shown}; columns: {kinds}\n\n" + "\n".join(lines)
+    return _cut(f"{shown}; columns: {kinds}\n\n" + "\n".join(lines))
 
 
 def _row(cells: list[str]) -> str:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Literal
 
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""Lines as markdown counts them: a line separator of Unicode's ends none."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HALF_OPENING = re.compile(r"^ {0,3}(?:`+[^`\n]*|~+[^~\n]*)\Z", re.MULTILINE)
 _HALF_CLOSING = re.compile(r"^ {0,3}(?:`+|~+)[ \t]*\Z", re.MULTILINE)
@@ -24,7 +27,7 @@ class _Scan:
         self.finished = 0
         self._after_block = False
         offset = 0
-        for line in text.splitlines(keepends=True):
+        for line in _LINES.findall(text):
             self._line(line, offset)
             offset += len(line)
 
@@ -79,20 +82,22 @@ def whole(text: str) -> str:
 
 # -- what a stranger wrote ----------------------------------------------------------------------------------------
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:.|\n(?!\s*\n))+?(?<!`)\1(?!`)")
+_PARAGRAPH_END = re.compile(r"(\n[ \t]*(?=\n)\s*)")
+_TICKS = re.compile(r"`+")
 _MATH = re.compile(
-    r"\$\$.+?\$\$|\\\[.+?\\\]|\\\(.+?\\\)|(?<![\\$])\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n))*?(?<=[^\s\\])\$(?!\d)",
+    r"\$\$(?:(?!\$\$).)+\$\$|\\\[(?:(?!\\[\[\]]).)+\\\]|\\\((?:(?!\\[()]).)+\\\)"
+    r"|(?<![\\$])\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n))*?(?<=[^\s\\])\$(?!\d)",
     re.DOTALL,
 )
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])(?!(?:br|hr) ?/?>|(?:https?://|mailto:)[^\s<>]*>)", re.IGNORECASE)
+_BREAK_FIRST = re.compile(r"^([\s>*+\-\d.)|#]*)(?=<[bh]r ?/?>)", re.IGNORECASE | re.MULTILINE)
 _PAIRED = re.compile(r"<(sub|sup|kbd)>([^<\n]*)</\1>")
-_LINK = re.compile(
-    r"\]\((?=\s*<?\s*(?![\s<)])(?!https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))[^)\n]*)", re.IGNORECASE
-)
-_DEFINITION = re.compile(
-    r"^( {0,3})\[(?=[^\]\n]+\]:\s*<?(?![\s<])(?!https?:|mailto:|#|/))", re.IGNORECASE | re.MULTILINE
-)
+_SAFE_ADDRESS = r"(?:https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))"
+_LINK = re.compile(rf"\]\((?=\s*(?:<\s*)?(?![\s<)]|{_SAFE_ADDRESS}))", re.IGNORECASE)
+_DEFINITION = re.compile(r"\](?=:\s*<?(?!https?:|mailto:)[^\s<>/?#]*[:&\\])", re.IGNORECASE)
+_IMAGE = re.compile(r"!+(?=\[)")
 _MONEY = re.compile(r"(?<![\\$])\$(?=\d)")
+_TICK_IN_ADDRESS = re.compile(r"<[^<>\s`]*`")
 
 
 def plain(text: str) -> str:
@@ -103,55 +108,128 @@ def plain(text: str) -> str:
 def safe(text: str) -> str:
     """Return markdown that shows the same and does nothing: no raw HTML, no images, no links but to the web or mail.
 
-    Code is left alone. A dollar before a number that begins no formula is kept from being read as one.
+    Code is left alone where every reader of markdown sees code. Where they differ, what could act is taken out of
+    what might be code as well. A dollar before a number that begins no formula is kept from being read as one.
     """
-    return "".join(part if is_code else _outside_fences(part) for is_code, part in _fenced(plain(text)))
+    # A carriage return ends a line for some readers only.
+    text = plain(text).replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(_MADE_SAFE[kind](part) for kind, part in _fenced(text))
 
 
-def _fenced(text: str) -> Iterator[tuple[bool, str]]:
-    fence = ""
-    part: list[str] = []
-    for line in text.splitlines(keepends=True):
+_Kind = Literal["code", "prose", "doubt"]
+
+
+def _fenced(text: str) -> Iterator[tuple[_Kind, str]]:
+    """Yield the text's fenced code and what stands between; from the first doubtful fence on all is in doubt."""
+    fence, part = "", []
+    lines = _LINES.findall(text)
+    for number, line in enumerate(lines):
         match = _FENCE.match(line)
-        if not fence and match:
-            yield False, "".join(part)
-            fence, part = match[1], [line]
-        elif fence and match and match[1].startswith(fence) and not line[match.end() :].strip():
-            yield True, "".join([*part, line])
-            fence, part = "", []
+        if fence:
+            part.append(line)
+            behind = line[match.end() :] if match and match[1].startswith(fence.lstrip()) else "more"
+            if not behind.strip(" \n"):
+                yield "code", "".join(part)
+                fence, part = "", []
+            elif not re.sub(r"[`~\s]+", "", behind) or _dedents(line, fence):
+                # Some readers end the code here, others do not.
+                yield "doubt", "".join([*part, *lines[number + 1 :]])
+                return
+        elif match and "`" not in line[match.end() :]:
+            before = "".join(part)
+            if _in_math(before, "".join(lines[number:])):
+                yield "doubt", "".join([*part, *lines[number:]])
+                return
+            yield "prose", before
+            fence, part = match[0], [line]
         else:
             part.append(line)
-    yield bool(fence), "".join(part)
+    # Some readers see no fence in a last line without its end.
+    yield "code" if fence and part[0].endswith("\n") else "prose", "".join(part)
+
+
+def _dedents(line: str, fence: str) -> bool:
+    """Return whether the line stands left of the fence, which ends the code where the fence is in a list."""
+    return bool(line.strip()) and not line.startswith(fence[: len(fence) - len(fence.lstrip())])
+
+
+def _in_math(before: str, after: str) -> bool:
+    """Return whether a formula that began before a fence may swallow it: readers of formulas look for them first."""
+    if before.count("$$") % 2 or before.count("\\[") > before.count("\\]") or "\\begin{" in before:
+        return True
+    adjacent = _PARAGRAPH_END.split(before)[-1]
+    return "$" in adjacent.strip() and "$" in _PARAGRAPH_END.split(after)[0]
 
 
 def _outside_fences(text: str) -> str:
-    return _split(text, _CODE_SPAN, lambda code: code, _outside_code)
+    parts = _PARAGRAPH_END.split(text)
+    return "".join(part if number % 2 else _paragraph(part) for number, part in enumerate(parts))
+
+
+def _paragraph(text: str) -> str:
+    spans = list(_code_spans(text))
+    if any(_doubtful(text, *span) for span in spans) or "\\`" in text or _TICK_IN_ADDRESS.search(text):
+        return _doubt(text)
+    parts, at = [], 0
+    for start, end in spans:
+        parts += [_outside_code(text[at:start]), text[start:end]]
+        at = end
+    return "".join([*parts, _outside_code(text[at:])])
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the paragraph's code spans begin and end."""
+    runs = [match.span() for match in _TICKS.finditer(text)]
+    later: dict[int, list[tuple[int, int]]] = {}
+    for start, end in reversed(runs):
+        later.setdefault(end - start, []).append((start, end))
+    at = 0
+    for start, end in runs:
+        same = later[end - start]
+        same.pop()
+        if start < at or not same:
+            continue
+        at = same[-1][1]
+        yield start, at
+
+
+def _doubtful(text: str, start: int, end: int) -> bool:
+    """Return whether a block's, a table cell's or a formula's end may cut the code span for some reader."""
+    span = text[start:end]
+    return "\n" in span or "|" in span or ("$" in span and "$" in text[:start])
 
 
 def _outside_code(text: str) -> str:
     dollars = text.count("$")
-    return _split(text, _MATH, _formula, lambda prose: _prose(prose, money=dollars > 1))
-
-
-def _split(text: str, inner: re.Pattern[str], inside: Callable[[str], str], outside: Callable[[str], str]) -> str:
     parts, end = [], 0
-    for match in inner.finditer(text):
-        parts += [outside(text[end : match.start()]), inside(match[0])]
+    for match in _MATH.finditer(text):
+        parts += [_prose(text[end : match.start()], money=dollars > 1), _formula(match[0])]
         end = match.end()
-    return "".join([*parts, outside(text[end:])])
+    return "".join([*parts, _prose(text[end:], money=dollars > 1)])
 
 
 def _formula(text: str) -> str:
-    return re.sub(r"<(?=[a-zA-Z/!?])", "< ", text)
+    """Break what would act where a reader sees no formula; TeX does not mind a space."""
+    text = _DEFINITION.sub("] ", re.sub(r"<(?=[a-zA-Z/!?])", "< ", text))
+    return _IMAGE.sub("! ", text).replace("](", "] (")
+
+
+def _doubt(text: str) -> str:
+    return _prose(text, money=False)
 
 
 def _prose(text: str, *, money: bool) -> str:
     text = _PAIRED.sub("\0\\1\1\\2\0/\\1\1", text)
     text = _TAG.sub("&lt;", text)
+    # A line that begins with a tag would make its paragraph raw HTML.
+    text = _BREAK_FIRST.sub("\\1&#8203;", text)
     text = re.sub("\0(/?\\w+)\1", r"<\1>", text)
-    text = text.replace("![", "[")
-    text = _DEFINITION.sub(r"\1\\[", _LINK.sub(r"]\\(", text))
+    text = _IMAGE.sub("", text)
+    text = _DEFINITION.sub(r"\\]", _LINK.sub(r"]\\(", text))
     return _MONEY.sub(r"<span>\\$</span>", text) if money else text
+
+
+_MADE_SAFE: dict[_Kind, Callable[[str], str]] = {"code": str, "prose": _outside_fences, "doubt": _doubt}
 
 
 def escaped(text: str) -> str:

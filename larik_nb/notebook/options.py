@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any, Literal, get_args
 
 from larik_nb.errors import ConfigError
@@ -109,7 +110,7 @@ def _unquoted(token: str) -> str:
 def _checked(option: Option, value: str) -> str:
     if option.kind == "effort" and value not in get_args(Effort):
         raise ConfigError(f'unknown effort "{value}"', remedy=f"One of {', '.join(get_args(Effort))}")
-    if option.kind == "variable" and not value.isidentifier():
+    if option.kind == "variable" and (not value.isidentifier() or iskeyword(value)):
         raise ConfigError(f'"{value}" cannot be a variable\'s name')
     return value
 

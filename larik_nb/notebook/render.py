@@ -74,7 +74,7 @@ class Answer:
                 self._thinking.append(event.text)
                 self._thought_from = self._thought_from or self.clock()
             case "notice":
-                (self.below if self.has_text else self.above).append(event.text)
+                (self.below if self.has_text else self.above).append(display.one_line(event.text))
             case "done":
                 self._stop_thinking()
 

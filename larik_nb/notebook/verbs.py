@@ -150,7 +150,7 @@ def _cost(magics: LarikMagics, name: str) -> None:
         return
     models: dict[str, list[Turn]] = {}
     for turn in session.turns:
-        models.setdefault(f"{turn.provider}/{turn.model}", []).append(turn)
+        models.setdefault(display.one_line(f"{turn.provider}/{turn.model}"), []).append(turn)
     head = ("model", "turns", "in", "cached", "out", "cost")
     rows = [(spec, *_row(turns)) for spec, turns in models.items()]
     rows.append(("all", *_row(session.turns)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from larik_nb import errors
 from larik_nb.errors import BadWire
 
 _SHOWN = 80
@@ -91,11 +92,9 @@ def bad_shape(error: Exception) -> BadWire:
 
 def unreadable(text: str) -> BadWire:
     """Return the exception for a frame that is not JSON."""
-    return BadWire(f"the answer holds a frame that is not JSON: {text[:80]!r}")
+    return BadWire(f"the answer holds a frame that is not JSON: {errors.shown(text, _SHOWN)!r}")
 
 
 def _bad(wanted: str, value: Any) -> BadWire:
-    shown = repr(value)
-    if len(shown) > _SHOWN:
-        shown = shown[:_SHOWN] + "…"
+    shown = errors.shown(repr(value), _SHOWN)
     return BadWire(f"the server sent {shown} where {wanted} belongs; is this the right base_url?")

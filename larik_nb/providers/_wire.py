@@ -34,6 +34,9 @@ Abilities = Callable[[str], "Model | None"]
 
 NO_EVENTS: tuple[StreamEvent, ...] = ()
 
+_MOST_TOKENS = 10**12
+"""No answer has used so many; a sum of money made of such a count would be nonsense, or overflow."""
+
 
 def unknown(_model: str) -> Model | None:
     """Know nothing of any model."""
@@ -56,9 +59,16 @@ class Wire:
 
 
 class Decoder(Protocol):
-    """Reads one answer. `draft` is what has come, at any moment."""
+    """Reads one answer.
+
+    Attributes:
+        draft: What has come, at any moment.
+        ended: The protocol's end mark has come, and from then on `event` makes no deltas and raises nothing. A wire
+            without one leaves this False.
+    """
 
     draft: Draft
+    ended: bool
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one frame (`frames.Frame`) in and return the deltas it makes.
@@ -129,7 +139,7 @@ class Draft:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens as last told; None while unknown."""
+        """The tokens as last told; None while unknown, and where no model can have counted them."""
         if self._counts is not None:
             read, counts = self._counts
             self._counts = None
@@ -137,7 +147,7 @@ class Draft:
                 self._usage = read(counts) or self._usage
             except TypeError:
                 self._usage = None
-        return self._usage
+        return self._usage if self._usage is not None and _is_possible(self._usage) else None
 
     @usage.setter
     def usage(self, usage: Usage | None) -> None:
@@ -296,6 +306,11 @@ class Draft:
         return message if message.blocks else replace(message, blocks=(text_block(""),))
 
 
+def _is_possible(usage: Usage) -> bool:
+    counts = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    return min(counts) >= 0 and max(counts) < _MOST_TOKENS
+
+
 def paired(text: str) -> str:
     """Return text with the halves of each surrogate pair joined; a half without its other becomes U+FFFD."""
     if text.isascii():
@@ -362,6 +377,9 @@ class WireProvider:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._headers = dict(headers or {})
+        for header, value in self._headers.items():
+            if _is_secret(header):
+                errors.keep_secret(value.rpartition(" ")[2])
         self._stall_timeout_s = stall_timeout_s
         self._key_hint = key_hint
         self._transport = transport
@@ -393,13 +411,22 @@ class WireProvider:
                     for name, data in feed(chunk):
                         for event in take(name, data):
                             yield event
-                for event in _rest(decoder, frames):
-                    yield event
+                    if decoder.ended:
+                        for name, data in feed(await reply.rest()):
+                            take(name, data)
+                        break
+                else:
+                    for event in _rest(decoder, frames):
+                        yield event
             yield done(decoder.finish())
         except errors.APIError as exc:
             exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
             exc.partial = decoder.draft.message()
             raise
+
+
+def _is_secret(header: str) -> bool:
+    return any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie"))
 
 
 def _rest(decoder: Decoder, frames: EventStream | JSONLines) -> Iterator[StreamEvent]:

@@ -260,10 +260,12 @@ class AnthropicDecoder:
         self._counts: dict[str, int] = {}
         self._sealed: _Sealed | None = None
         self._given: dict[Any, dict[str, Any]] = {}
-        self._ended = False
+        self.ended = False
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one event in; unknown ones pass."""
+        if self.ended:
+            return NO_EVENTS
         event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
@@ -279,7 +281,7 @@ class AnthropicDecoder:
             case "message_delta":
                 return self._end(record(event.get("delta")), event.get("usage"))
             case "message_stop":
-                self._ended = True
+                self.ended = True
             case "error":
                 raise stream_error(event, "sse")
             case _ if event.get("error"):
@@ -295,11 +297,11 @@ class AnthropicDecoder:
             yield from self._start(index, block)
             yield from self._stop(index)
         yield from self._end(data, data.get("usage"))
-        self._ended = True
+        self.ended = True
 
     def finish(self) -> Message:
         """Return the answer; its end mark is `message_stop`."""
-        if not self._ended:
+        if not self.ended:
             raise ended_early("no message_stop")
         return self.draft.finished()
 

@@ -199,6 +199,9 @@ def _inline(block: Block) -> dict[str, Any]:
 class GeminiDecoder:
     """Reads one answer, streamed or whole."""
 
+    ended = False
+    """This wire has no end mark: more may follow the finish reason."""
+
     def __init__(self, request: Request, provider: str) -> None:
         self.draft = Draft(request, provider)
         self._call: _PartialCall | None = None

@@ -159,10 +159,12 @@ class OllamaDecoder:
     def __init__(self, request: Request, provider: str) -> None:
         self.draft = Draft(request, provider)
         self._texts = TextTools(self.draft)
-        self._ended = False
+        self.ended = False
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one line in and return the deltas it makes (`Decoder.event`)."""
+        if self.ended:
+            return NO_EVENTS
         return self._line(data, "ndjson")
 
     def whole(self, data: Any) -> Iterable[StreamEvent]:
@@ -173,7 +175,7 @@ class OllamaDecoder:
 
     def finish(self) -> Message:
         """Return the answer; one that calls tools stops for them, whatever the server's word (`Decoder.finish`)."""
-        if not self._ended:
+        if not self.ended:
             raise ended_early("no line with done: true")
         if self.draft.calls and self.draft.stop_reason in (None, "end_turn"):
             self.draft.stop_reason = "tool_use"
@@ -194,7 +196,7 @@ class OllamaDecoder:
         events = self._message(message) if message else NO_EVENTS
         if data.get("done") is not True:
             return events
-        self._ended = True
+        self.ended = True
         reason = data.get("done_reason")
         self.draft.stop_reason = _STOP.get(reason, "other") if reason else None
         self.draft.usage = usage(data)

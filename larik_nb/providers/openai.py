@@ -216,10 +216,12 @@ class OpenAIDecoder:
         self._last: _Item | None = None
         self._writing: _Item | None = None
         self._refused = False
-        self._ended = False
+        self.ended = False
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one event in; unknown ones pass."""
+        if self.ended:
+            return NO_EVENTS
         event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
@@ -254,7 +256,7 @@ class OpenAIDecoder:
 
     def finish(self) -> Message:
         """Return the answer; its end mark is a terminal event, which carries the whole response."""
-        if not self._ended:
+        if not self.ended:
             raise ended_early("no response.completed")
         return self.draft.finished()
 
@@ -403,7 +405,7 @@ class OpenAIDecoder:
         if status in _FAILED or response.get("error"):
             raise stream_error(source, where)
         self.draft.stop_reason = self._reason(status, record(response.get("incomplete_details")))
-        self._ended = True
+        self.ended = True
 
     def _reason(self, status: str, details: dict[str, Any]) -> StopReason | None:
         """Return why it ended: this API says only whether it is complete."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
@@ -258,12 +259,15 @@ class ChatDecoder:
         self._kept: dict[str, Any] = {}
         self._reasoning: list[dict[str, Any]] = []
         self._place: Any = None
-        self._ended = False
+        self.ended = False
         self._streamed = False
         self._unread: str | None = None
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take one frame in and return the deltas it makes (`Decoder.event`)."""
+        if self.ended:
+            self._late(data)
+            return NO_EVENTS
         try:
             if type(data) is dict:
                 return self._object(name, data, "sse")
@@ -279,13 +283,13 @@ class ChatDecoder:
             events = [*self._object("", data, "json_200"), *self._end()]
         except SHAPE_ERRORS as exc:
             raise bad_shape(exc) from exc
-        self._ended = True
+        self.ended = True
         return events
 
     def finish(self) -> Message:
         """Return the answer; an unexplained end with tool calls is a call for tools (`Decoder.finish`)."""
         draft = self.draft
-        if not self._ended and draft.stop_reason is None:
+        if not self.ended and draft.stop_reason is None:
             raise ended_early("neither finish_reason nor [DONE]")
         if draft.calls and draft.stop_reason in (None, "end_turn"):
             draft.stop_reason = "tool_use"
@@ -300,12 +304,18 @@ class ChatDecoder:
         if self._unread is not None:
             raise unreadable(self._unread)
         if isinstance(data, str) and data.strip() == "[DONE]":
-            self._ended = True
+            self.ended = True
             return self._end()
         if data is not None:
             # Cut short if it is the last frame, unreadable if another follows.
             self._unread = data if isinstance(data, str) else json.dumps(data)
         return NO_EVENTS
+
+    def _late(self, data: Any) -> None:
+        """Take the counts in that some hosts send behind the end mark."""
+        if isinstance(data, dict) and isinstance(counts := data.get("usage"), dict):
+            with suppress(*SHAPE_ERRORS):
+                self.draft.usage = usage(counts) or self.draft.usage
 
     def _object(self, name: str, data: dict[str, Any], where: errors.Where) -> Iterable[StreamEvent]:
         if data.get("error") or name == "error" or data.get("object") == "error":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import errno
 import hashlib
 import json
 import os
@@ -42,7 +43,7 @@ class Recorder:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self.clock = clock
         self._asked: Counter[str] = Counter()
 
@@ -51,7 +52,17 @@ class Recorder:
         return RecordingProvider(inner, self)
 
     def begin(self, provider: str, request: Request) -> dict[str, Any]:
-        """Return the start of a line for this request, and count it."""
+        """Return the start of a line for this request, and count it.
+
+        Raises:
+            ConfigError: The recording cannot be written: better said before the answer is paid for than after.
+        """
+        try:
+            _check_writable(self.path)
+        except OSError as error:
+            raise errors.ConfigError(
+                f"cannot write the recording {self.path}: {error.strerror}", remedy="Name another file"
+            ) from error
         content = canonical(request)
         key = _key(content)
         self._asked[key] += 1
@@ -92,11 +103,20 @@ class RecordingProvider:
                 async for event in source:
                     events.append([round(clock() - started, 4), _kept(event)])
                     if event.type == "done":
-                        self.recorder.write({**line, "events": events})
+                        for word in self._written({**line, "events": events}):
+                            yield word
                     yield event
         except errors.APIError as error:
-            self.recorder.write({**line, "events": events, "error": _plain(error)})
+            for word in self._written({**line, "events": events, "error": _plain(error)}):
+                yield word
             raise
+
+    def _written(self, line: dict[str, Any]) -> Iterator[StreamEvent]:
+        """Write a line; where that fails now, say so: the answer itself is worth more than its recording."""
+        try:
+            self.recorder.write(line)
+        except OSError as error:
+            yield notice(f"⚠ not recorded: {self.recorder.path.name} cannot be written ({error.strerror})")
 
 
 class ReplayProvider:
@@ -118,7 +138,7 @@ class ReplayProvider:
         speed: float | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self._speed = speed
         self._sleep = sleep
         self._asked: Counter[str] = Counter()
@@ -221,15 +241,30 @@ def _key(content: dict[str, Any]) -> str:
 def _append(path: Path, line: dict[str, Any]) -> None:
     """Add one line in one write, behind a newline of its own where a torn line lies before it."""
     data = json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    descriptor = _opened(path)
     try:
         size = os.fstat(descriptor).st_size
         if size and _last_byte(descriptor, size) != b"\n":
             data = b"\n" + data
-        os.write(descriptor, data)
+        while data:  # one write, unless the disk takes only a part
+            data = data[os.write(descriptor, data) :]
     finally:
         os.close(descriptor)
+
+
+def _check_writable(path: Path) -> None:
+    """Raise the OSError that writing would raise, as far as can be known; make no file."""
+    if path.exists():
+        os.close(_opened(path))
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
 
 
 def _last_byte(descriptor: int, size: int) -> bytes:
@@ -238,7 +273,7 @@ def _last_byte(descriptor: int, size: int) -> bytes:
 
 
 def _read(path: Path) -> tuple[dict[tuple[str, int], dict[str, Any]], int]:
-    """Return the exchanges by (key, occurrence), and how many lines were torn."""
+    """Return the exchanges by (key, occurrence), and how many lines were torn or not ours."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -249,10 +284,26 @@ def _read(path: Path) -> tuple[dict[tuple[str, int], dict[str, Any]], int]:
     for raw in filter(None, data.split(b"\n")):
         try:
             line = json.loads(raw)
-            lines[line["key"], line["occurrence"]] = line
-        except (ValueError, KeyError, TypeError):
+            lines[line["key"], line["occurrence"]] = _playable(line)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             torn += 1
     return lines, torn
+
+
+def _playable(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as it came once all that will be read of it could be; what that raises is the line's fault."""
+    played = [_event(data) for at, data in line["events"] if float(at) >= 0]
+    if "error" in line:
+        _raised(line["error"])
+    elif not played or played[-1].message is None or not _names(line):
+        msg = "an exchange without its end or its names"
+        raise ValueError(msg)
+    _readable(line["request"])
+    return line
+
+
+def _names(line: dict[str, Any]) -> bool:
+    return isinstance(line["provider"], str) and isinstance(line["request"]["model"], str)
 
 
 def _kept(event: StreamEvent) -> dict[str, Any]:
@@ -277,7 +328,9 @@ def _plain(error: errors.APIError) -> dict[str, Any]:
 
 def _raised(data: dict[str, Any]) -> errors.APIError:
     facts = dict(data)
-    kind = getattr(errors, facts.pop("class"), errors.APIError)
+    kind = getattr(errors, facts.pop("class"), None)
+    if not (isinstance(kind, type) and issubclass(kind, errors.APIError)):
+        kind = errors.APIError
     partial = facts.pop("partial", None)
     error: errors.APIError = kind(facts.pop("message"), **facts)
     error.partial = None if partial is None else Message.from_dict(partial)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -11,9 +12,9 @@ import pytest
 
 from larik_nb import Session
 from larik_nb.agent.session import Spent
-from larik_nb.errors import ConfigError, RateLimited
+from larik_nb.errors import BadWire, ConfigError, RateLimited
 from larik_nb.providers.scripted import ScriptedProvider
-from larik_nb.types import Block, Request, StreamEvent, Usage, assistant, text_delta, tool_result
+from larik_nb.types import Block, Request, StreamEvent, Usage, assistant, done, text_delta, tool_result
 
 SETTINGS = {"pricing": {"priced/script": {"input": 10.0, "output": 100.0}}}
 
@@ -289,3 +290,86 @@ def test_reset_forgets_the_words_and_keeps_the_bill():
 
     assert session.history == []
     assert session.usage == Usage(input=1, output=1)
+
+
+class _Odd:
+    """Streams what it is told, whether or not a provider may."""
+
+    name = "odd"
+
+    def __init__(self, *events: StreamEvent | Exception) -> None:
+        self._events = events
+
+    async def stream(self, _request: Request) -> AsyncGenerator[StreamEvent, None]:
+        for event in self._events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+
+@pytest.mark.parametrize("error", [RateLimited("slow down"), ZeroDivisionError()])
+def test_the_question_that_failed_goes_and_not_an_earlier_one_in_the_same_words(error: Exception):
+    session = Session(ScriptedProvider(["one"]))
+    session.ask("same words")
+
+    with pytest.raises(type(error)):
+        session.ask("same words", model=_Odd(error))
+
+    assert texts(session) == [("user", "same words"), ("assistant", "one")]
+
+
+def test_what_comes_behind_the_done_is_not_read():
+    session = Session(_Odd(text_delta("a"), done(assistant("a")), text_delta("b"), done(assistant("b"))))
+
+    assert [event.type for event in session.stream("q")] == ["text_delta", "done"]
+    assert texts(session) == [("user", "q"), ("assistant", "a")]
+    assert len(session.turns) == 1
+
+
+def test_an_answer_without_its_done_is_an_error_and_keeps_what_came():
+    session = Session(_Odd(text_delta("a")))
+
+    with pytest.raises(BadWire, match="no end"):
+        list(session.stream("q"))
+
+    assert texts(session) == [("user", "q"), ("assistant", "a")]
+    assert session.history[-1].stop_reason == "interrupted"
+
+
+@pytest.mark.parametrize("ends", [(done(assistant("a")),), (RateLimited("slow down"),)])
+def test_a_conversation_that_is_reset_while_it_is_answered_stays_empty(ends: tuple[StreamEvent | Exception, ...]):
+    session = Session(_Odd(text_delta("a"), *ends))
+
+    with contextlib.suppress(RateLimited):
+        for _ in session.stream("q"):
+            session.reset()
+
+    assert session.history == []
+    assert len(session.turns) == 1
+
+
+class _Clumsy:
+    """Fails to close, as nested generators do that a loop closes all at once."""
+
+    name = "clumsy"
+
+    async def stream(self, _request: Request) -> AsyncGenerator[StreamEvent, None]:
+        try:
+            yield text_delta("one ")
+        finally:
+            raise RuntimeError
+
+
+def test_what_came_stays_when_the_provider_fails_to_close():
+    async def leave(session: Session) -> None:
+        events = session.astream("q")
+        await anext(events)
+        await events.aclose()
+
+    session = Session(_Clumsy())
+    with pytest.raises(RuntimeError):
+        asyncio.run(leave(session))
+
+    assert texts(session) == [("user", "q"), ("assistant", "one ")]
+    assert session.history[-1].stop_reason == "interrupted"
+    session.ask("again", model=ScriptedProvider(["two"]))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from larik_nb.agent.session import Spent
-from larik_nb.notebook import display
-from larik_nb.types import Message, Usage, assistant
+from larik_nb.notebook import display, render
+from larik_nb.types import Message, Usage, assistant, notice
 
 ANSWER = replace(
     assistant("Because of **refunds**."),
@@ -103,3 +103,21 @@ def test_a_message_shows_as_its_text():
     bundle = display.message_bundle(ANSWER)
 
     assert bundle["text/plain"].startswith("Because of **refunds**.\n\nanthropic/claude-sonnet-5-5 · ")
+
+
+def test_what_a_server_calls_its_model_stays_one_line_of_what_prints():
+    named = replace(ANSWER, model="m\n\n# big\x1b[31m</small><b>\u202e" + "x" * 5_000, cost_usd=None)
+
+    assert "\n" not in line(named)
+    assert "\x1b" not in line(named)
+    assert "\u202e" not in line(named)
+    assert line(named).startswith("anthropic/m # big</small><b>xxx")
+    assert len(line(named)) < 500
+
+
+def test_a_notice_is_one_line_of_what_prints():
+    answer = render.Answer("m")
+    answer.take(notice("declined:\n\n# all\x1b[2J" + "x" * 5_000))
+
+    assert answer.above[0].startswith("declined: # allxxx")
+    assert len(answer.above[0]) == 500

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from larik_nb.errors import ConfigError
 from larik_nb.notebook.interpolate import expand
 
 pd = pytest.importorskip("pandas")
@@ -132,3 +134,32 @@ def test_a_long_value_is_cut_and_says_so_but_a_text_never():
 
 def test_a_function_is_its_source():
     assert "def test_a_function_is_its_source" in expand("{f}", {"f": test_a_function_is_its_source})
+
+
+class Unprintable:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), RecursionError(), ZeroDivisionError()])
+@pytest.mark.parametrize("within", [lambda value: value, lambda value: [value], lambda value: pd.DataFrame([[value]])])
+def test_a_value_that_cannot_be_printed_is_one_line_that_names_it(within: Callable[[object], object], error: Exception):
+    with pytest.raises(ConfigError, match=rf"\{{it\}} cannot be put into words \({type(error).__name__}\)"):
+        expand("{it}", {"it": within(Unprintable(error))})
+
+
+def test_columns_of_one_name_keep_their_own_values():
+    assert expand("{t}", {"t": pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])}).endswith(
+        "| 0 | 1 | 2 |\n| 1 | 3 | 4 |"
+    )
+
+
+def test_a_table_without_columns_shows_its_rows():
+    assert expand("{t}", {"t": pd.DataFrame(index=["p", "q"])}).endswith("|  |\n| --- |\n| p |\n| q |")
+
+
+def test_a_very_wide_table_is_cut():
+    assert len(expand("{t}", {"t": pd.DataFrame([[1] * 20_000])})) < 11_000

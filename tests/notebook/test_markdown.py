@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,3 +141,66 @@ def test_nothing_a_page_would_act_on_survives_outside_code(text: str):
     for tag in ("<a", "<b", "<ab", "<ba", "<aa", "<bb"):
         for found in html.split(tag)[1:]:
             assert found.startswith((' href="', "r>", "r />", "lockquote>")), html
+
+
+IMAGE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```x`\n{IMAGE}\n",
+        f"~~~ x`\n{IMAGE}\n",
+        f"- a\n  ```\n{IMAGE}\n",
+        f"  ```\nx\n```\n{IMAGE}\n",
+        f"```\nx\n```\u00a0\n{IMAGE}\n",
+        f"```\nx\n```~~~\n```\n{IMAGE}\n",
+        f"a\u2028```\n{IMAGE}",
+        f"````````{IMAGE}",
+        f"$$\n```\n$$\n{IMAGE}\n```",
+        f"$\n ```\n $ {IMAGE}\n ```",
+        f"\\`{IMAGE}`",
+        f"`\n# {IMAGE} `",
+        f"# a `\nb ` c `{IMAGE}`",
+        f"<https://x/`> {IMAGE} `",
+        f"| a | b |\n|---|---|\n| ` | {IMAGE} ` |",
+        f"$`$ {IMAGE} `",
+        "> [b]: javascript:alert(1)\n\n[x][b]",
+        "[x][a\\]b]\n\n[a\\]b]: javascript:alert(1)",
+        "[x][a b]\n\n[a\nb]: javascript:alert(1)",
+        "[b]: java&#115;cript:alert(1)\n\n[x][b]",
+        "\\[\n[b]: javascript:alert(1)\n\\]\n\n[x][b]",
+        "$[x](javascript:alert(1))$",
+        "!![a](https://example.com/?leak)",
+        "${ ![x](https://example.com/?leak)$",
+    ],
+)
+def test_what_may_be_code_for_some_readers_only_does_nothing_either(text: str) -> None:
+    made = safe(text)
+
+    assert not re.search(r"<img|\]\(javascript|(?<!\\)\]:\s*java|!\[", made)
+
+
+@pytest.mark.parametrize("inside", ["```\n<b>\n```", "`<b>`"])
+def test_a_break_that_begins_a_line_makes_no_raw_block_of_what_follows(inside: str) -> None:
+    assert safe(f"<br>\n{inside}") == f"&#8203;<br>\n{inside}"
+    assert safe(f"> <hr/>\n{inside}") == f"> &#8203;<hr/>\n{inside}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```html\n<b>\n```\n",
+        "1. Run\n   ```bash\n   cat <<EOF $HOME\n   ```\n2. Done\n",
+        "````markdown\n```python\nx<y\n```\n````\n",
+        "Use `<b>` and ``<i>`` here,\nor `vector<int>`.",
+        "| a |\n|---|\n| `<b>` |",
+    ],
+)
+def test_code_that_every_reader_sees_stays_as_it_is(text: str) -> None:
+    assert safe(text) == text
+
+
+@pytest.mark.parametrize("piece", ["\\[", "\\(", "](", "$$ ", "`a ``b ", "[a]: ", "](" + " " * 500, "<br"])
+def test_a_text_full_of_openings_is_read_in_one_go(piece: str) -> None:
+    assert whole(safe(piece * 40_000))

@@ -41,6 +41,7 @@ def test_lines_are_read(line: str, asked: Asked):
         ("-m", "--model wants a value. Write -m, --model MODEL"),
         ("--effort hard x", 'unknown effort "hard". One of minimal, low'),
         ("-o 1x q", "cannot be a variable's name"),
+        ("-o class q", "cannot be a variable's name"),
         ("--record a --replay b q", "exclude each other"),
     ],
 )

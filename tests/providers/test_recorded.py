@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from larik_nb import portal
-from larik_nb.errors import ConfigError, RateLimited, ReplayMiss
+from larik_nb.errors import APIError, ConfigError, RateLimited, ReplayMiss
 from larik_nb.providers.recorded import Recorder, RecordingProvider, ReplayProvider, canonical
 from larik_nb.providers.scripted import ScriptedProvider
 from larik_nb.types import Block, Message, Request, StreamEvent, ToolSpec, Usage, assistant, tool_result, user
@@ -179,3 +180,66 @@ def test_the_file_is_for_its_owner_only(path: Path):
     events(RecordingProvider(ScriptedProvider(["x"]), path), request("hi"))
 
     assert path.stat().st_mode & 0o077 == 0
+
+
+WHOLE = {"key": "k", "occurrence": 1, "provider": "p", "request": {"model": "m", "messages": []}}
+DONE = [0.1, {"type": "done", "message": {"role": "assistant", "blocks": []}}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "7",
+        "[]",
+        "[" * 100_000,
+        json.dumps({"key": "k", "occurrence": 1}),
+        json.dumps({**WHOLE, "events": []}),
+        json.dumps({**WHOLE, "events": [[0.1, {"type": "text_delta", "text": "a"}]]}),
+        json.dumps({**WHOLE, "events": [7]}),
+        json.dumps({**WHOLE, "events": [["soon", DONE[1]]]}),
+        json.dumps({**WHOLE, "events": [[0.1, {"kind": "text_delta"}]]}),
+        json.dumps({**WHOLE, "events": [], "error": {"class": "RateLimited"}}),
+        json.dumps({**WHOLE, "events": [], "error": {"class": "ServerError", "message": "m", "exit": 1}}),
+        json.dumps({**WHOLE, "events": [DONE], "provider": None}),
+        json.dumps({**WHOLE, "events": [DONE], "request": []}),
+        json.dumps({**WHOLE, "events": [DONE], "request": {"model": "m", "messages": [{"blocks": 7}]}}),
+    ],
+)
+def test_a_line_that_cannot_be_played_is_left_out_whatever_was_done_to_it(path: Path, line: str):
+    path.write_text(line + "\n")
+    events(RecordingProvider(ScriptedProvider(["answer"]), path), request("hi"))
+
+    played = events(ReplayProvider(path), request("hi"))
+
+    assert "1 unreadable line left out" in played[0].text
+    assert played[-1].message.text == "answer"
+
+
+def test_a_recorded_error_is_one_of_ours_whatever_class_it_names(path: Path):
+    events(RecordingProvider(ScriptedProvider(["answer"]), path), request("hi"))
+    line = json.loads(path.read_text()) | {"events": [], "error": {"class": "classify", "message": "m"}}
+    path.write_text(json.dumps(line))
+
+    with pytest.raises(APIError, match="m"):
+        events(ReplayProvider(path), request("hi"))
+
+
+def test_a_recording_that_cannot_be_written_is_said_before_the_answer(tmp_path: Path):
+    provider = ScriptedProvider(["answer"])
+
+    with pytest.raises(ConfigError, match="cannot write the recording"):
+        events(RecordingProvider(provider, tmp_path), request("hi"))
+
+    assert provider.requests == []
+
+
+class _FullDisk(Recorder):
+    def write(self, line: dict[str, object]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_is_full_by_then_costs_the_recording_and_not_the_answer(path: Path):
+    played = events(RecordingProvider(ScriptedProvider(["answer"]), _FullDisk(path)), request("hi"))
+
+    assert played[-2].text == "⚠ not recorded: recording.jsonl cannot be written (No space left on device)"
+    assert played[-1].message.text == "answer"
