@@ -430,6 +430,36 @@ PERMISSION = Rule(
     ),
 )  # fmt: skip
 
+#: A request refused for the reasoning of earlier answers: a signature that does not hold, sealed content that cannot be
+#: read, an item without the one that belongs to it.
+REASONING = Rule(
+    "bad_request",
+    (
+        "signature", "encrypted content", r"\bthoughts?\b", "redacted thinking", "thinking blocks?",
+        "reasoning (?:item|content|block|detail)", r"\btype reasoning", r"\brs [0-9a-z]{6}",
+        "expected (?:an? )?thinking",
+    ),
+    unless=(
+        "(?:function|method|tool|type) signature",
+    ),
+)  # fmt: skip
+
+#: A request refused for something that is named. Where nothing is, a prompt near the window is a likely reason.
+EXPLAINED = Rule(
+    "bad_request",
+    (
+        r"\w\[\d+\]", r"\b(?:messages|input|contents|tools)\.\d", r"\b[a-z]{1,40}\.[a-z ]{1,40}: ",
+        r"\b(?:param|field|key|argument|propert|option|schema|role|header|value)\w*\b", "required", "missing",
+        "(?:not |un)support", "deprecat", "(?:must|should) (?:be|have|not|start|end|contain|match|alternate)", "expected",
+        "unexpected", "unknown", "unrecogni[sz]ed", "not (?:a )?valid", "not (?:allowed|permitted|found)",
+        "invalid (?!request|argument|input|prompt)", "tools?\b", "function", "images?\b", "json", "parse",
+        "temperature", "top [pk]", "stream", "duplicate", "empty", "必填", "缺少", "参数", "不支持",
+    ),
+    unless=(
+        "^(?:request contains an? )?(?:invalid request|invalid value|bad request|invalid argument)s?(?: error)?[.!]?$",
+    ),
+)  # fmt: skip
+
 #: Somebody behind the server waited too long.
 TIMEOUT = Rule(
     "timeout",
