@@ -85,6 +85,7 @@ class Target:
         opening: The user must begin.
         bridge: The assistant must speak between results and the user's next words.
         prefill: The conversation may end with the assistant's words.
+        resumes: A turn that paused within the server's own work is gone on with as it is.
         placeholder: Stands for the signature of a call that it did not make; None: none is asked for.
         reasoning: Its own sealed blocks go back; False after it has refused them.
         seal: How a sealed block of its own goes back; None for one that this wire has no form for.
@@ -105,6 +106,7 @@ class Target:
     opening: bool = False
     bridge: bool = False
     prefill: bool = True
+    resumes: bool = False
     placeholder: str | None = None
     reasoning: bool = True
     seal: Callable[[Block], Seal | None] = nothing_sealed
@@ -217,27 +219,42 @@ def _medium(block: Block, target: Target) -> Block:
 def _settled(said: Sequence[_Said]) -> list[_Said]:
     """Leave out calls of the server's own that have no answer, and answers without their call.
 
-    One that the server has yet to answer stays: no word of the user's comes after it.
+    One that the server has yet to answer stays: it paused at the very end, or waits for results of the user's tools.
     """
-    seals = [[piece.seal for piece in item.pieces if piece.seal] for item in said]
-    answered = {seal.answers for row in seals for seal in row if seal.answers}
     talked = max((at for at, item in enumerate(said) if _is_word(item)), default=-1)
-    called = {
-        seal.call
-        for at, row in enumerate(seals)
-        for seal in row
-        if seal.call and (seal.call in answered or at > talked)
-    }
-    return [item._replace(pieces=tuple(piece for piece in item.pieces if _is_paired(piece, called))) for item in said]
+    kept: set[tuple[int, int]] = set()
+    open_calls: dict[str | None, tuple[int, int]] = {}
+    begun: set[str] = set()
+    for place, seal in _seals(said):
+        if not (seal.call or seal.answers):
+            kept.add(place)
+        elif seal.call and seal.call not in begun:
+            begun.add(seal.call)
+            open_calls[seal.call] = place
+        elif seal.answers in open_calls:
+            kept |= {open_calls.pop(seal.answers), place}
+    last = len(said) - 1
+    kept |= {(at, place) for at, place in open_calls.values() if at > talked and _waits(said[at], last=at == last)}
+    return [
+        item._replace(pieces=tuple(p for place, p in enumerate(item.pieces) if p.seal is None or (at, place) in kept))
+        for at, item in enumerate(said)
+    ]
+
+
+def _seals(said: Sequence[_Said]) -> Iterator[tuple[tuple[int, int], Seal]]:
+    for at, item in enumerate(said):
+        for place, piece in enumerate(item.pieces):
+            if piece.seal is not None:
+                yield (at, place), piece.seal
+
+
+def _waits(item: _Said, *, last: bool) -> bool:
+    paused = last and item.message.stop_reason == "pause"
+    return paused or any(piece.block.type == "tool_use" for piece in item.pieces)
 
 
 def _is_word(item: _Said) -> bool:
     return item.message.role == "user" and any(piece.block.type != "tool_result" for piece in item.pieces)
-
-
-def _is_paired(piece: _Piece, called: set[str]) -> bool:
-    seal = piece.seal
-    return seal is None or (seal.call or seal.answers) is None or (seal.call or seal.answers) in called
 
 
 def _standing(item: _Said) -> _Said:
@@ -416,7 +433,8 @@ def _last(turn: Message, target: Target) -> Iterator[Message]:
     if last.type == "text" and not last.signature:
         turn = replace(turn, blocks=(*turn.blocks[:-1], replace(last, text=(last.text or "").rstrip())))
     yield turn
-    if not target.prefill and turn.stop_reason != "pause":
+    paused = target.resumes and turn.stop_reason == "pause" and last.type == "opaque"
+    if not (target.prefill or paused):
         yield Message(role="user", blocks=(text_block(OPENING),))
 
 

@@ -78,6 +78,7 @@ class Anthropic:
             tool_media=True,
             opening=True,
             prefill=known is None or known.prefill,
+            resumes=True,
             seal=_seal,
             window=known.window if known else None,
         )
