@@ -650,7 +650,13 @@ STOPS: tuple[Rule, ...] = (
     Rule(
         "overloaded",
         (
-            "overload",
+            "overload", "insufficient .{0,10}resource", "capacity", r"\bbusy\b",
+        ),
+    ),
+    Rule(
+        "server_error",
+        (
+            r"\berror\b", "fail(?:ed|ure)", "abort", "time ?out", "unavailable",
         ),
     ),
 )  # fmt: skip

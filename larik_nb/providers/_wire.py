@@ -353,6 +353,22 @@ def stream_error(data: Any, where: errors.Where) -> errors.APIError:
     return errors.classify(200, {}, body.encode("utf-8", "replace"), where=where)
 
 
+def stop_reason(told: str) -> StopReason:
+    """Return our word for a reason to end that the wire's own documents do not list.
+
+    Raises:
+        APIError: It is a failure.
+    """
+    failure = errors.stopped(told)
+    if failure is None:
+        return "other"
+    if failure.kind == "context_overflow":
+        return "context_overflow"
+    if failure.kind == "content_filter":
+        return "refusal"
+    raise failure
+
+
 def ended_early(what: str) -> errors.APIError:
     """Return the exception for a body that ended without its protocol's end mark."""
     return errors.ServerError(f"the answer ended before its end mark ({what})", kind="server_error")
@@ -489,13 +505,15 @@ def _fitting(message: Message, sent: Request, target: Target) -> Message:
     """Return the answer, unless the prompt did not fit and the server did not say so.
 
     Raises:
-        ContextOverflow: Its usage is above the window, or it is empty and the window too small for the prompt.
+        ContextOverflow: Its usage is above the window, or it is empty and the window full or too small for the prompt.
     """
     window, usage = target.window, message.usage
     if usage is not None and not usage.estimated and window and usage.prompt > window:
         raise errors.ContextOverflow(used_tokens=usage.prompt, max_tokens=window)
-    if _says_something(message) or message.stop_reason not in (None, "end_turn", "max_tokens", "other"):
+    if _says_something(message) or message.stop_reason == "refusal":
         return message
+    if message.stop_reason == "context_overflow":
+        raise errors.ContextOverflow(used_tokens=usage.prompt if usage else None, max_tokens=window)
     if message.stop_reason == "max_tokens" and usage is not None and usage.output == 0:
         raise errors.ContextOverflow(used_tokens=usage.prompt or None, max_tokens=window)
     if window and (estimated := estimate.request_tokens(sent)) > window:

@@ -12,7 +12,7 @@ from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
 from larik_nb.providers._media import IMAGE_TYPES
 from larik_nb.providers._replay import Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stop_reason, stream_error, unknown
 from larik_nb.providers.openai_compatible import function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
@@ -194,7 +194,7 @@ class OllamaDecoder:
             return events
         self._ended = True
         reason = data.get("done_reason")
-        self.draft.stop_reason = _STOP.get(reason, "other") if reason else None
+        self.draft.stop_reason = (_STOP.get(reason) or stop_reason(string(reason))) if reason else None
         self.draft.usage = usage(data)
         return [*events, *self._texts.stop()]
 

@@ -239,7 +239,7 @@ class OpenAIDecoder:
         event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
-        kind = string(event.get("type")) or name
+        kind = string(event.get("type")) or name or _untyped(event)
         if kind == "response.output_text.delta":
             return self._text(self._item(event), string(event.get("delta")))
         if kind.endswith(".delta"):
@@ -430,6 +430,12 @@ class OpenAIDecoder:
         if status in ("completed", ""):
             return "tool_use" if self.draft.calls else "end_turn" if status else None
         return "other"
+
+
+def _untyped(event: dict[str, Any]) -> str:
+    """Return the type of an event that says none, where the response in it has come to an end."""
+    status = record(event.get("response")).get("status")
+    return f"response.{status}" if f"response.{status}" in _TERMINAL else ""
 
 
 def _item_id(event: dict[str, Any]) -> Any:

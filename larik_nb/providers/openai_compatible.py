@@ -18,7 +18,7 @@ from larik_nb.providers._presets import Quirks
 from larik_nb.providers._replay import MADE_ID_LENGTH, Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._tool_fragments import ToolFragments
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stop_reason, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _STOP: Mapping[str, StopReason] = {
 _KEPT = frozenset({"reasoning_details", "refusal", "extra_content", "thought_signature"})
 """Fields of an assistant message that go back as they came, to the model that wrote them."""
 
+_COMPLAINTS = ("message", "detail", "error_msg", "msg")
 _USUAL = Quirks()
 _PLAIN_ID = r"[A-Za-z0-9_-]{1,40}"
 
@@ -209,7 +210,7 @@ class ChatDecoder:
 
     def whole(self, data: Any) -> Iterable[StreamEvent]:
         """Take a whole JSON answer in (`Decoder.whole`)."""
-        if not isinstance(data, dict) or "choices" not in data:
+        if not isinstance(data, dict) or not data.get("choices"):
             raise stream_error(data, "json_200")
         try:
             events = [*self._object("", data, "json_200"), *self._end()]
@@ -244,7 +245,7 @@ class ChatDecoder:
         return NO_EVENTS
 
     def _object(self, name: str, data: dict[str, Any], where: errors.Where) -> Iterable[StreamEvent]:
-        if data.get("error") or name == "error" or data.get("object") == "error":
+        if data.get("error") or name == "error" or (not data.get("choices") and _tells_a_failure(data)):
             raise stream_error(data, where)
         if self._unread is not None:
             raise unreadable(self._unread)
@@ -269,7 +270,7 @@ class ChatDecoder:
         elif not self._streamed and (message := choice.get("message")):
             events = self._delta(message)
         if reason := choice.get("finish_reason"):
-            self.draft.stop_reason = _STOP.get(reason, "other")
+            self.draft.stop_reason = _STOP.get(reason) or stop_reason(string(reason))
             events = [*events, *self._end()]
         return events
 
@@ -349,6 +350,13 @@ class ChatDecoder:
 
     def _end(self) -> Iterable[StreamEvent]:
         return [*self._texts.stop(), *self._calls.end()]
+
+
+def _tells_a_failure(data: Mapping[str, Any]) -> bool:
+    """Return whether an object without a choice is an error of a host that has no field for errors."""
+    base = data.get("base_resp")
+    failed = isinstance(base, dict) and base.get("status_code") not in (0, None)
+    return failed or data.get("object") == "error" or any(isinstance(data.get(key), str) for key in _COMPLAINTS)
 
 
 def _merge_detail(merged: list[dict[str, Any]], detail: dict[str, Any]) -> None:
