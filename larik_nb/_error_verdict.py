@@ -89,12 +89,12 @@ def _status_in_force(answer: Answer) -> int | None:
 def _by_stop(answer: Answer) -> str | None:
     if "length" in answer.stops and answer.output_tokens == 0:
         return "context_overflow"  # The prompt left no room for a single token.
-    return next(filter(None, map(stop, answer.stops)), None)
+    return _first(rules.STOPS, [as_phrase(stop) for stop in answer.stops])
 
 
 def stop(reason: str) -> str | None:
-    """The kind of failure that a reason to stop tells of."""
-    return _first(rules.STOPS, [as_phrase(reason)])
+    """The kind of failure that a reason to stop tells of, by itself."""
+    return _first((*rules.STOPS, rules.FAILED_STOP), [as_phrase(reason)])
 
 
 def _by_code(answer: Answer, phrases: list[str]) -> str | None:
