@@ -148,9 +148,22 @@ async def post(
     own = {"content-type": "application/json", **headers}
     async with request("POST", url, own, content, stall_timeout_s, transport) as reply:
         if reply.status >= 300:
-            text = await reply.read(ERROR_BODY_BYTES)
-            raise errors.classify(reply.status, reply.headers, text, where="http")
+            raise errors.classify(reply.status, reply.headers, await _told(reply, url), where="http")
         yield reply
+
+
+async def _told(reply: Reply, url: str) -> bytes:
+    """Return an error's body, what came of it where the connection broke: its status and beginning say enough."""
+    parts: list[bytes] = []
+    try:
+        async for part in reply:
+            parts.append(part)
+            if sum(map(len, parts)) >= ERROR_BODY_BYTES:
+                break
+    except Exception as exc:
+        if _failure(exc, url, 0.0) is None:
+            raise
+    return b"".join(parts)
 
 
 @asynccontextmanager

@@ -69,7 +69,7 @@ class Server:
 
     def __init__(self) -> None:
         self.received: list[Received] = []
-        self._answers: list[Answer] = []
+        self._answers: list[list[Answer]] = []
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._ready = threading.Event()
@@ -84,10 +84,10 @@ class Server:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def url(self, answer: Answer) -> str:
-        """Return a base URL under which every path gives `answer`."""
+    def url(self, *answers: Answer) -> str:
+        """Return a base URL under which every path gives the answers in turn, then always the last."""
         assert self._server is not None
-        self._answers.append(answer)
+        self._answers.append(list(answers))
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}/{len(self._answers) - 1}"
 
@@ -117,7 +117,8 @@ class Server:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.received.append(Received(method, path, headers, body))
-        answer = self._answers[int(path.split("/")[1])]
+        left = self._answers[int(path.split("/")[1])]
+        answer = left.pop(0) if len(left) > 1 else left[0]
         writer.write(_head(answer))
         if answer.pause_s:
             for piece in answer.framed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from larik_nb._imports import collector_paused
 from larik_nb.config import Config, Transport, check_arguments
@@ -15,7 +15,7 @@ from larik_nb.providers._presets import Quirks, Route
 from larik_nb.providers._resolve import Resolved, resolve
 from larik_nb.types import Effort, Request, StreamEvent
 
-__all__ = ["Provider", "Quirks", "Resolved", "Route", "Settings", "UnavailableProvider", "connect", "resolve"]
+__all__ = ["Provider", "Quirks", "Resolved", "Route", "Settings", "UnavailableProvider", "connect", "count", "resolve"]
 
 
 class Provider(Protocol):
@@ -31,6 +31,14 @@ class Provider(Protocol):
         Raises:
             LarikError: It did not come.
         """
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A provider that may know the tokens of a request before it answers it."""
+
+    async def count(self, request: Request) -> int | None:
+        """Return them; None where the vendor does not count beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +105,19 @@ def connect(
     return _Defaults(provider, resolved, chosen)
 
 
+async def count(provider: Provider, request: Request) -> int | None:
+    """Return how many tokens the prompt of `request` has, by the vendor's own count; nothing is answered or billed.
+
+    Returns:
+        The tokens; None where nobody counts, for which there is `estimate.request_tokens`.
+
+    Raises:
+        APIError: The vendor would not say.
+        ConfigError: The provider could not be built.
+    """
+    return await provider.count(request) if isinstance(provider, Counts) else None
+
+
 class UnavailableProvider:
     """Stands in for a provider that could not be built: every call raises the reason."""
 
@@ -114,6 +135,15 @@ class UnavailableProvider:
             ConfigError: Always.
         """
         yield self._reason()
+
+    async def count(self, _request: Request) -> int | None:
+        """Raise the reason.
+
+        Raises:
+            ConfigError: Always.
+        """
+        self._reason()
+        return None
 
     def _reason(self) -> StreamEvent:
         raise self.error.with_traceback(None)
@@ -134,6 +164,9 @@ class _Defaults:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         return self._provider.stream(self._filled(request))
+
+    async def count(self, request: Request) -> int | None:
+        return await count(self._provider, self._filled(request))
 
     def _filled(self, request: Request) -> Request:
         changes = {name: value for name, value in self._open.items() if getattr(request, name) is None}
