@@ -23,7 +23,7 @@ from larik_nb.types import Effort
 if TYPE_CHECKING:
     from larik_nb.catalog import Catalog
 
-Transport = Literal["httpx2", "aiohttp"]
+Transport = Literal["h11", "aiohttp"]
 
 STALL_TIMEOUT_S = 600.0
 """Seconds without a byte after which a request fails (specification H1)."""
@@ -79,7 +79,7 @@ class NetworkConfig:
 
     stall_timeout_seconds: float = STALL_TIMEOUT_S
     ca_file: str | None = None
-    transport: Transport = "httpx2"
+    transport: Transport = "h11"
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
 

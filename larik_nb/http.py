@@ -1,6 +1,6 @@
 """The only file that opens a socket: one pooled client per event loop, time-outs and the stall limit.
 
-The seam is `Transport`. The stock one is httpx2's engine, httpcore2, over asyncio; the fast one (extra `fast`) is
+The seam is `Transport`. The stock one is h11, httpx2's engine, over asyncio; the fast one (extra `fast`) is
 aiohttp. Nothing of them is imported before the first request.
 
 Every read has the stall limit and there is no limit on the whole, so a slow model is never cut off. Leaving the
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -31,7 +32,7 @@ from larik_nb._imports import collector_paused
 if TYPE_CHECKING:
     import ssl
 
-TransportName = Literal["httpx2", "aiohttp"]
+TransportName = Literal["h11", "aiohttp"]
 
 CONNECT_TIMEOUT_S = 30.0
 """Limit for the TCP and TLS handshakes together."""
@@ -137,7 +138,7 @@ async def post(
     headers: Mapping[str, str],
     body: Mapping[str, Any],
     stall_timeout_s: float = 600.0,
-    transport: TransportName = "httpx2",
+    transport: TransportName = "h11",
 ) -> AsyncGenerator[Reply, None]:
     """Send a JSON body and hand over the reply once its headers are there.
 
@@ -173,7 +174,7 @@ async def request(
     headers: Mapping[str, str],
     content: bytes | None = None,
     stall_timeout_s: float = 600.0,
-    transport: TransportName = "httpx2",
+    transport: TransportName = "h11",
 ) -> AsyncGenerator[Reply, None]:
     """Send a request and hand over whatever reply comes; redirects are not followed.
 
@@ -242,7 +243,7 @@ def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None
 
 
 # -- one client per loop --------------------------------------------------------------------------------------
-_TRANSPORTS = {"httpcore2", "aiohttp", "h11"}
+_TRANSPORTS = {"larik_nb", "aiohttp", "h11"}
 _clients: dict[tuple[asyncio.AbstractEventLoop, str], _Client] = {}
 _before_fork: list[object] = []
 _tls: ssl.SSLContext | None = None
@@ -288,7 +289,7 @@ def _build(name: TransportName) -> Transport:
     with collector_paused():
         from larik_nb import _transports
 
-        if name == "httpx2":
+        if name == "h11":
             return _transports.PoolTransport(tls_context)
         try:
             return _transports.AiohttpTransport(tls_context)
@@ -298,12 +299,20 @@ def _build(name: TransportName) -> Transport:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return the one TLS context, made at the first https request: it costs 50 ms and every pool can share it."""
+    """Return the one TLS context, made at the first https request: it costs 50 ms and every pool can share it.
+
+    It trusts what the system trusts. On Windows and macOS that store is not OpenSSL's.
+    """
     global _tls  # shared on purpose
     if _tls is None:
-        import httpcore2
+        import ssl
 
-        _tls = httpcore2.default_ssl_context()
+        if sys.platform in {"win32", "darwin"}:
+            import truststore
+
+            _tls = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        else:
+            _tls = ssl.create_default_context()
     return _tls
 
 

@@ -187,7 +187,7 @@ def test_a_broken_file_is_named_and_left_alone(tmp_path: Path, text: str | bytes
         ({"network": []}, "network in the settings given: must be an object, not a list"),
         (
             {"network": {"transport": "aiohtp"}},
-            "network.transport in the settings given: must be one of httpx2, aiohttp. Did you mean aiohttp?",
+            "network.transport in the settings given: must be one of h11, aiohttp. Did you mean aiohttp?",
         ),
         (
             {"network": {"stall_timeout_seconds": float("nan")}},

@@ -71,7 +71,7 @@ def server() -> Iterator[Server]:
     made.socket.close()
 
 
-@pytest.fixture(params=["httpx2", "aiohttp"])
+@pytest.fixture(params=["h11", "aiohttp"])
 def session(request: pytest.FixtureRequest, server: Server) -> larik_nb.Session:
     if request.param == "aiohttp":
         pytest.importorskip("aiohttp", reason="the extra `fast` is not installed")
@@ -139,7 +139,7 @@ def _refusal(said: str) -> bytes:
     return b"HTTP/1.1 400 Bad\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
-@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
+@pytest.mark.parametrize("transport", ["h11", "aiohttp"])
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize(
     "sends",

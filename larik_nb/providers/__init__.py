@@ -65,7 +65,7 @@ class Settings:
     max_tokens: int | None = None
     seed: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    transport: Transport = "httpx2"
+    transport: Transport = "h11"
 
 
 def connect(

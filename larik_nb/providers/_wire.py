@@ -399,7 +399,7 @@ class WireProvider:
         headers: The credential and whatever the user configured.
         stall_timeout_s: Seconds without a byte after which the request fails.
         key_hint: Where its key comes from, named in authentication errors.
-        transport: "httpx2" or, with the extra `fast`, "aiohttp".
+        transport: "h11" or, with the extra `fast`, "aiohttp".
         window: Windows that were probed, over those of the catalog.
     """
 
@@ -412,7 +412,7 @@ class WireProvider:
         headers: Mapping[str, str] | None = None,
         stall_timeout_s: float = 600.0,
         key_hint: str | None = None,
-        transport: TransportName = "httpx2",
+        transport: TransportName = "h11",
         window: Window = unknown,
     ) -> None:
         self.adapter = adapter
