@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -174,9 +175,16 @@ class Config:
 def config_path(env: Mapping[str, str]) -> Path | None:
     """Return where the user's settings file is or would be; None where no home folder is known."""
     if named := env.get("LARIK_CONFIG"):
-        return Path(named).expanduser()
+        return _expanded(named)
     folder = _config_folder(env, sys.platform)
     return folder / "larik" / "config.json" if folder else None
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(path)
 
 
 def _config_folder(env: Mapping[str, str], platform: str) -> Path | None:
@@ -198,7 +206,7 @@ def _config_folder(env: Mapping[str, str], platform: str) -> Path | None:
 def _settings(config: Any, env: Mapping[str, str]) -> tuple[Any, str]:
     if isinstance(config, Mapping):
         return dict(config), "the settings given"
-    path = Path(config).expanduser() if config is not None else config_path(env)
+    path = _expanded(config) if config is not None else config_path(env)
     if path is None:
         return {}, "no settings file"
     must_exist = config is not None or "LARIK_CONFIG" in env
@@ -268,6 +276,16 @@ def _header(value: Any, place: _Place) -> str:
     if not text.isascii() or not text.isprintable():
         raise place.error("holds characters that no HTTP header can carry")
     return text
+
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _headers(value: Any, place: _Place) -> Mapping[str, str]:
+    for name in _object(value, place):
+        if not _HEADER_NAME.fullmatch(str(name)):
+            raise place.error("holds a name that no HTTP header can have")
+    return _each(_header)(value, place)
 
 
 def _flag(value: Any, place: _Place) -> bool:
@@ -389,10 +407,14 @@ def check_base_url(url: str, *, key: str, source: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        (parts.hostname or "").encode("idna")  # an empty label, or one of more than 63 characters
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or any(char.isspace() for char in url):
         raise ConfigError("is not an http:// or https:// address", key=key, source=source, remedy=remedy)
+    if not url.isascii():
+        remedy = "Write the host as xn--… and the path with %"
+        raise ConfigError("holds characters that no address can carry", key=key, source=source, remedy=remedy)
     if "@" in parts.netloc:
         raise ConfigError("holds a user name or password", key=key, source=source, remedy="Use api_key or headers")
     if parts.query or parts.fragment:
@@ -406,7 +428,7 @@ _PROVIDER: Mapping[str, _Check] = {
     "model": _text,
     "api_key": _text,
     "api_key_env": _text,
-    "headers": _each(_header),
+    "headers": _headers,
     "quirks": _object,
 }
 _NETWORK: Mapping[str, _Check] = {
@@ -507,7 +529,7 @@ _ARGUMENTS: Mapping[str, _Check] = {
     "top_p": _number,
     "max_tokens": _tokens,
     "seed": _whole,
-    "headers": _each(_header),
+    "headers": _headers,
 }
 
 

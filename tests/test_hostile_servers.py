@@ -45,6 +45,11 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.socket.getsockname()[1]}/v1"
 
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+        self.socket.close()
+
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
             while True:
@@ -68,7 +73,7 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.over.set()
-    made.socket.close()
+    made.stop()
 
 
 @pytest.fixture(params=["h11", "aiohttp"])
