@@ -161,6 +161,8 @@ async def _told(reply: Reply, url: str) -> bytes:
             parts.append(part)
             if sum(map(len, parts)) >= ERROR_BODY_BYTES:
                 break
+    except errors.BadWire:
+        pass
     except Exception as exc:
         if _failure(exc, url, 0.0) is None:
             raise
