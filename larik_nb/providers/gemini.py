@@ -289,6 +289,9 @@ class GeminiDecoder:
 
     # -- parts ------------------------------------------------------------------------------------------------
     def _part(self, part: dict[str, Any]) -> Iterable[StreamEvent]:
+        if len(part) == 1 and isinstance(text := part.get("text"), str):
+            # Nearly every part: text and nothing else.
+            return self.draft.text(text)
         signature = string(part.get("thoughtSignature"))
         if (call := part.get("functionCall")) is not None:
             return self._function_call(call, signature)
