@@ -25,14 +25,15 @@ SENTENCES: dict[str, Sentence] = {
     "auth": Sentence("{who} rejected the key{status}", "Check {key}, or run  %larik auth {provider}", quotes=False, short="key rejected"),
     "expired": Sentence("{who} rejected the key{status}", "Renew {key}, or run  %larik auth {provider}", short="key expired"),
     "permission": Sentence("{who} does not allow this{status}", "Ask for access with this key, or choose another model:  %model", short="not allowed"),
-    "quota": Sentence("the quota at {who} is used up{status}{wait}", "Wait for it, or choose another model:  %model", short="quota used up{wait}"),
+    "quota": Sentence("the quota at {who} is used up{status}{wait}", "Wait for it, or choose another model:  %model", short="quota used up"),
     "billing": Sentence("no credit left at {who}{status}", "Add credit there, or choose another model:  %model", short="no credit left"),
     "not_found_model": Sentence("{who} has no {model}{status}", "List what it has:  %larik models", short="no such model"),
     "address": Sentence("nothing answers at this address of {who}{status}", "Check base_url: many servers want it to end in /v1", short="wrong address"),
-    "rate_limit": Sentence("{who} is rate limited{status}{wait}", _TRY_AGAIN, short="rate limited{wait}"),
+    "rate_limit": Sentence("{who} is rate limited{status}{wait}", _TRY_AGAIN, short="rate limited"),
     "too_large": Sentence("this one request is larger than {who} allows in a minute{status}", "Lower max_tokens, shorten the conversation, or choose another model:  %model", short="request larger than the allowance per minute"),
-    "overloaded": Sentence("{who} is overloaded{status}{wait}", _TRY_AGAIN, short="overloaded{wait}"),
+    "overloaded": Sentence("{who} is overloaded{status}{wait}", _TRY_AGAIN, short="overloaded"),
     "server_error": Sentence("{who} failed{status}{wait}", _TRY_AGAIN, short="failed{status}"),
+    "empty": Sentence("{who} ended its answer without a word", _TRY_AGAIN, short="said nothing"),
     "timeout": Sentence("{who} took too long{status}", _TRY_AGAIN, short="took too long"),
     "context_overflow": Sentence("the conversation is too long for {model}{status}{tokens}", "Shorten it, or begin anew:  %larik reset", short="conversation too long{tokens}"),
     "probably": Sentence("the conversation is probably too long for {model}{status}{tokens}", "Shorten it, or begin anew:  %larik reset", short="conversation probably too long{tokens}"),
@@ -64,8 +65,20 @@ def compose(error: APIError) -> str:
 
 
 def reason(error: APIError) -> str:
-    """The same in a few words, without whose failure it is."""
-    return _sentence(error).short.format(**_facts(error))
+    """The same in a few words, without whose failure it is, and when to try again where that is known."""
+    wait = max(filter(None, (error.again_in_s, _asked(error))), default=None)
+    return _sentence(error).short.format(**_facts(error)) + _wait(wait)
+
+
+def happened(error: APIError, who: str) -> str:
+    """What happened to `who`, as the beginning of a longer sentence: "a/b is rate limited (retry in 42 s)"."""
+    wait = _wait(_asked(error)).removeprefix(", again ")
+    facts = {**_facts(error), "who": who, "host": who, "status": "", "wait": f" (retry {wait})" if wait else ""}
+    return _sentence(error).what.format(**facts)
+
+
+def _asked(error: APIError) -> float | None:
+    return error.retry_after if error.retry_after is not None else error.retry_hint
 
 
 def _sentence(error: APIError) -> Sentence:
@@ -86,7 +99,7 @@ def _facts(error: APIError) -> dict[str, str]:
         "host": error.host or who,
         "key": error.key_hint or "its key",
         "status": f" ({error.status})" if error.status else "",
-        "wait": _wait(error.retry_after if error.retry_after is not None else error.retry_hint),
+        "wait": _wait(_asked(error)),
         "tokens": _tokens(error.used_tokens, error.max_tokens),
     }
 

@@ -126,6 +126,8 @@ class APIError(LarikError):
         host: Where the connection was to go.
         provider, model, key_hint: Whose failure it is and where its key is kept; see `for_provider`.
         partial: What had arrived before a stream failed.
+        again_in_s: Seconds for which routing leaves the model alone; None while it does not.
+        left_out: A field of the request that the server does not take and that is left out from now on; "" if none.
 
     A `message` given here is shown as it is; without one it is composed from kind and `said`.
     """
@@ -166,6 +168,8 @@ class APIError(LarikError):
         self.provider, self.model, self.key_hint = provider, model, key_hint
         self.used_tokens, self.max_tokens = used_tokens, max_tokens
         self.partial = partial
+        self.again_in_s: float | None = None
+        self.left_out = ""
         if retryable is not None:
             self.retryable = retryable
         if cools is not None:
@@ -182,10 +186,21 @@ class APIError(LarikError):
 
     @property
     def reason(self) -> str:
-        """A few words for a list of failures: "rate limited (again in 42 s)"."""
+        """A few words for a list of failures: "rate limited, again in 42 s"."""
         from larik_nb import _error_sentences
 
         return _error_sentences.reason(self)
+
+    def happened(self, who: str) -> str:
+        """What happened to `who`, to be gone on with: "a/b is rate limited (retry in 42 s)"."""
+        from larik_nb import _error_sentences
+
+        return _error_sentences.happened(self, who)
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds the provider asks for, wherever it says so; 0 when it does not."""
+        return self.retry_after or self.retry_hint or 0.0
 
     def for_provider(
         self, *, provider: str | None = None, model: str | None = None, key_hint: str | None = None
@@ -277,15 +292,22 @@ class BadWire(APIError):
 
 
 class AllModelsFailed(LarikError, ExceptionGroup[APIError]):
-    """No candidate answered; `exceptions` holds one error per candidate, in the order tried."""
+    """No candidate answered; `exceptions` holds one error per candidate asked, in that order.
 
-    def __new__(cls, errors: Sequence[APIError]) -> Self:
+    Args:
+        errors: Of the candidates that were asked.
+        not_asked: Why the others were not, by their full names.
+    """
+
+    def __new__(cls, errors: Sequence[APIError], not_asked: Mapping[str, str] | None = None) -> Self:
         """Make the group; its text for tracebacks is the short head of the message."""
         return super().__new__(cls, "no model can answer", list(errors))
 
-    def __init__(self, errors: Sequence[APIError]) -> None:
-        reasons = " · ".join(f"{shown(_named(error))} {error.reason}" for error in errors)
-        super().__init__(f"no model can answer: {reasons}.")
+    def __init__(self, errors: Sequence[APIError], not_asked: Mapping[str, str] | None = None) -> None:
+        reasons = [f"{shown(_named(error))} {error.reason}" for error in errors]
+        reasons += [f"{shown(name)} {shown(why)}" for name, why in (not_asked or {}).items()]
+        super().__init__(f"no model can answer: {' · '.join(reasons)}.")
+        self.not_asked = dict(not_asked or {})
 
     def derive(self, excs: Sequence[Any], /) -> ExceptionGroup[Any]:
         """Return the group that holds only `excs`, as `except*` and `split` want it."""
@@ -293,7 +315,7 @@ class AllModelsFailed(LarikError, ExceptionGroup[APIError]):
         return AllModelsFailed(chosen) if len(chosen) == len(excs) else ExceptionGroup(self.message, excs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.exceptions,)
+        return type(self), (self.exceptions, self.not_asked)
 
 
 def _named(error: APIError) -> str:

@@ -179,6 +179,7 @@ class Message(_Record):
         model: The model that answered, as the response named it.
         provider: The route that answered.
         requested_model: The model that was asked for, which may be an alias of `model`.
+        replaced: The first choice ("provider/model") that this answer stands in for; None: it is the first choice's.
         usage: Tokens of this answer; None when unknown.
         stop_reason: Why the answer ended; None when the vendor did not say.
         cost_usd: What it cost when it was made; None when unknown.
@@ -189,6 +190,7 @@ class Message(_Record):
     model: str | None = None
     provider: str | None = None
     requested_model: str | None = None
+    replaced: str | None = None
     usage: Usage | None = None
     stop_reason: StopReason | None = None
     cost_usd: float | None = None
@@ -277,7 +279,7 @@ class StreamEvent(NamedTuple):
         type: text_delta, thinking_delta, tool_use_start, tool_input_delta, notice or done.
         text: The delta's text, a fragment of a tool's arguments, or the notice.
         id: The tool call it belongs to.
-        name: The tool's name (tool_use_start).
+        name: The tool's name (tool_use_start); "passing" on a notice that need not be kept.
         message: The whole answer (done).
         usage: Its tokens (done); None when the provider did not say.
         stop_reason: Why it ended (done).
@@ -329,6 +331,11 @@ def thinking_delta(text: str) -> StreamEvent:
 def notice(text: str) -> StreamEvent:
     """Return the event for a word to the user that is not part of the answer."""
     return StreamEvent(type="notice", text=text)
+
+
+def passing(text: str) -> StreamEvent:
+    """Return the event for a word to the user that matters only while it is new ("reconnecting")."""
+    return StreamEvent(type="notice", text=text, name="passing")
 
 
 def done(message: Message) -> StreamEvent:
