@@ -258,7 +258,7 @@ class _Walk:
 def _with_place(node: dict[str, object]) -> dict[str, object]:
     """A validator's complaint with the field it is about: `max_tokens: Input should be less`."""
     place, told = node.get("loc"), node.get("msg")
-    if not isinstance(place, list) or not isinstance(told, str):
+    if not isinstance(place, list | tuple) or not isinstance(told, str):
         return node
     field_name = ".".join(str(part)[:40] for part in place[:6] if part != "body")
     return {**node, "msg": f"{field_name}: {told}"} if field_name else node

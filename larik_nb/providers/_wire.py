@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from larik_nb import errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
+from larik_nb.providers import _refused
 from larik_nb.providers._replay import Target, prepare
 from larik_nb.types import (
     Block,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from larik_nb.catalog import Model
     from larik_nb.http import Reply, TransportName
+    from larik_nb.providers._refused import OptionalFields
 
 Abilities = Callable[[str], "Model | None"]
 """What is known of a model, by its id; adapters never look at the id itself."""
@@ -99,9 +101,15 @@ class Decoder(Protocol):
 
 
 class Adapter(Protocol):
-    """One vendor's wire format, both ways."""
+    """One vendor's wire format, both ways.
+
+    Attributes:
+        framing: How its answers are cut into frames.
+        optional: What of the body a server may turn down, and by which names.
+    """
 
     framing: Framing
+    optional: OptionalFields
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation."""
@@ -446,7 +454,7 @@ class WireProvider:
             frames = reader(self.adapter.framing)
             feed, take = frames.feed, decoder.event
             try:
-                async with self._post(self.adapter.encode(sent)) as reply:
+                async with self._post(self._trimmed(sent)) as reply:
                     async for chunk in reply:
                         for name, data in feed(chunk):
                             for event in take(name, data):
@@ -462,7 +470,7 @@ class WireProvider:
             except errors.APIError as exc:
                 bare = _without_reasoning(exc, request, target)
                 if bare is None or bare == sent or decoder.draft.blocks():
-                    failure = self._named(_judged(exc, sent, target), request, decoder)
+                    failure = self._named(_judged(exc, sent, target), sent, decoder)
                     if failure is exc:
                         raise
                     raise failure from exc
@@ -506,9 +514,25 @@ class WireProvider:
             transport=self._transport,
         )
 
-    def _named(self, error: errors.APIError, request: Request, decoder: Decoder) -> errors.APIError:
-        error.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
+    def encoded(self, request: Request) -> Wire:
+        """Return `request` as the wire format has it; nothing is sent."""
+        return self.adapter.encode(prepare(request, self._target(request.model)))
+
+    def wire(self, request: Request) -> Wire:
+        """Return what is sent for `request`: as `encoded`, less what the server has turned down before."""
+        return self._trimmed(prepare(request, self._target(request.model)))
+
+    def _trimmed(self, sent: Request) -> Wire:
+        wire = self.adapter.encode(sent)
+        places = _refused.left_out(self.name, sent.model)
+        return replace(wire, body=_refused.without(wire.body, places)) if places else wire
+
+    def _named(self, error: errors.APIError, sent: Request, decoder: Decoder) -> errors.APIError:
+        error.for_provider(provider=self.name, model=sent.model, key_hint=self._key_hint)
         error.partial = decoder.draft.message()
+        if isinstance(error, errors.BadRequest):
+            body = self._trimmed(sent).body
+            error.left_out = _refused.learn(error, body, self.adapter.optional, self.name, sent.model)
         return error
 
 

@@ -19,6 +19,7 @@ from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usa
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
+    from larik_nb.providers._refused import OptionalFields
 
 API_VERSION = "2026-10-21"
 MAX_TOKENS = 16_000
@@ -48,6 +49,14 @@ _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _KNOWN_CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 
+_OPTIONAL: OptionalFields = {
+    "thinking": ("thinking", "budget_tokens"),
+    "output_config": ("effort", "output_config"),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+}
+
+
 class Anthropic:
     """The Messages API for one route.
 
@@ -57,6 +66,7 @@ class Anthropic:
     """
 
     framing: Framing = "sse"
+    optional: OptionalFields = _OPTIONAL
 
     def __init__(self, *, provider: str = "anthropic", abilities: Abilities = unknown) -> None:
         self._provider = provider

@@ -20,6 +20,7 @@ from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Too
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.frames import Framing
+    from larik_nb.providers._refused import OptionalFields
 
 DISPLAY = "gemini-display"
 """Provider of thought summaries: no route has this name, so they are shown and never sent back."""
@@ -54,6 +55,14 @@ _SAYS_NOTHING = ("FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
 _STEP = re.compile(r"""\.([^.*\[\]]+)|\[(\d+)\]|\[['"]((?:[^'"\\]|\\.)*)['"]\]""")
 
 
+_OPTIONAL: OptionalFields = {
+    "generationConfig.thinkingConfig": ("thinking[_ ]?(?:config|level|budget)?", "includethoughts"),
+    "generationConfig.temperature": ("temperature",),
+    "generationConfig.topP": ("top_?p",),
+    "generationConfig.seed": ("seed",),
+}
+
+
 class Gemini:
     """The wire format, both ways.
 
@@ -63,6 +72,7 @@ class Gemini:
     """
 
     framing: Framing = "sse"
+    optional: OptionalFields = _OPTIONAL
 
     def __init__(self, *, provider: str = "gemini", abilities: Abilities = unknown) -> None:
         self._provider = provider

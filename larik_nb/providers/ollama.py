@@ -19,6 +19,7 @@ from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usa
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.frames import Framing
+    from larik_nb.providers._refused import OptionalFields
 
 NUM_CTX = 16_384
 """Window asked for where neither the user nor the catalog knows better. The server's own default is 4,096 tokens on
@@ -28,6 +29,14 @@ _LEVELS = {"minimal": "low", "xhigh": "max", "none": False}
 """Efforts that this wire's `think` has no word for; low, medium, high and max it has."""
 
 _STOP: Mapping[str, StopReason] = {"stop": "end_turn", "length": "max_tokens"}
+
+
+_OPTIONAL: OptionalFields = {
+    "think": ("think", "thinking"),
+    "options.temperature": ("temperature",),
+    "options.top_p": ("top_p",),
+    "options.seed": ("seed",),
+}
 
 
 class Ollama:
@@ -40,6 +49,7 @@ class Ollama:
     """
 
     framing: Framing = "ndjson"
+    optional: OptionalFields = _OPTIONAL
 
     def __init__(
         self,

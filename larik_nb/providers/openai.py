@@ -20,6 +20,7 @@ from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usa
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.errors import Where
+    from larik_nb.providers._refused import OptionalFields
 
 INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
@@ -28,6 +29,14 @@ _FAILED = frozenset({"failed", "cancelled"})
 _THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _KNOWN_CALL_FIELDS = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
 _BETWEEN_PARTS = "\n\n"
+
+
+_OPTIONAL: OptionalFields = {
+    "reasoning": (r"reasoning(?:\.\w+)?", "effort"),
+    "include": ("include", r"reasoning\.encrypted_content"),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+}
 
 
 class OpenAI:
@@ -39,6 +48,7 @@ class OpenAI:
     """
 
     framing: Framing = "sse"
+    optional: OptionalFields = _OPTIONAL
 
     def __init__(self, *, provider: str = "openai", abilities: Abilities = unknown) -> None:
         self._provider = provider

@@ -25,6 +25,7 @@ from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Too
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.frames import Framing
+    from larik_nb.providers._refused import OptionalFields
 
 _STOP: Mapping[str, StopReason] = {
     "stop": "end_turn",
@@ -41,6 +42,17 @@ _USUAL = Quirks()
 _PLAIN_ID = r"[A-Za-z0-9_-]{1,40}"
 
 
+_OPTIONAL: OptionalFields = {
+    "stream_options": ("stream_options", "include_usage"),
+    "reasoning_effort": ("reasoning_effort", "reasoning effort", "reasoning"),
+    "reasoning": ("reasoning",),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "seed": ("seed",),
+    "random_seed": ("random_seed",),
+}
+
+
 class OpenAICompatible:
     """The wire format, both ways.
 
@@ -51,6 +63,7 @@ class OpenAICompatible:
     """
 
     framing: Framing = "sse"
+    optional: OptionalFields = _OPTIONAL
 
     def __init__(self, *, provider: str, quirks: Quirks = _USUAL, abilities: Abilities = unknown) -> None:
         self._provider = provider
