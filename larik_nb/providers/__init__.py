@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from larik_nb._imports import collector_paused
 from larik_nb.config import Config, Transport, check_arguments
@@ -15,7 +15,21 @@ from larik_nb.providers._presets import Quirks, Route
 from larik_nb.providers._resolve import Resolved, resolve
 from larik_nb.types import Effort, Request, StreamEvent
 
-__all__ = ["Provider", "Quirks", "Resolved", "Route", "Settings", "UnavailableProvider", "connect", "count", "resolve"]
+if TYPE_CHECKING:
+    from larik_nb.providers._wire import Wire
+
+__all__ = [
+    "Previews",
+    "Provider",
+    "Quirks",
+    "Resolved",
+    "Route",
+    "Settings",
+    "UnavailableProvider",
+    "connect",
+    "count",
+    "resolve",
+]
 
 
 class Provider(Protocol):
@@ -39,6 +53,17 @@ class Counts(Protocol):
 
     async def count(self, request: Request) -> int | None:
         """Return them; None where the vendor does not count beforehand."""
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """A provider that can show what it would send; None where nothing goes over a wire."""
+
+    def encoded(self, request: Request) -> Wire | None:
+        """Return `request` as the wire format has it."""
+
+    def wire(self, request: Request) -> Wire | None:
+        """Return what is sent: the same, less what the server has turned down before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +192,12 @@ class _Defaults:
 
     async def count(self, request: Request) -> int | None:
         return await count(self._provider, self._filled(request))
+
+    def encoded(self, request: Request) -> Wire | None:
+        return self._provider.encoded(self._filled(request)) if isinstance(self._provider, Previews) else None
+
+    def wire(self, request: Request) -> Wire | None:
+        return self._provider.wire(self._filled(request)) if isinstance(self._provider, Previews) else None
 
     def _filled(self, request: Request) -> Request:
         changes = {name: value for name, value in self._open.items() if getattr(request, name) is None}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from larik_nb.errors import AllModelsFailed, APIError, ConfigError
 from larik_nb.providers import UnavailableProvider
+from larik_nb.routing._around import Around
 from larik_nb.routing._visible import is_visible
 from larik_nb.routing.cooldown import COOLDOWNS, Attempt, CooldownPolicy, Cooldowns
 from larik_nb.types import Request, StreamEvent, done, notice
@@ -73,7 +74,7 @@ class Told:
         return f"✓ back on {first}" if self._stand_ins.pop(first, None) else None
 
 
-class WithFallback:
+class WithFallback(Around):
     """The first of several models that answers.
 
     Models that failed lately are passed over without a word, unless all did: then all are asked in order. The last
@@ -99,8 +100,12 @@ class WithFallback:
         self._cooldowns = cooldowns
         self._policy = policy
         self._told = told or Told()
-        self.name = self._first.spec.partition("/")[0]
         self.model = self._first.model
+
+    @property
+    def name(self) -> str:
+        """The first choice's route."""
+        return self._first.spec.partition("/")[0]
 
     @property
     def inner(self) -> Provider:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from larik_nb.errors import APIError, QuotaError, RateLimited, ServerError
+from larik_nb.routing._around import Around
 from larik_nb.routing._visible import is_visible
 from larik_nb.types import Block, Message, Request, StreamEvent, passing
 
@@ -47,7 +48,7 @@ def nobody() -> bool:
     return False
 
 
-class WithRetry:
+class WithRetry(Around):
     """A provider that is asked again.
 
     Only failures that may pass are retried: see `APIError.retryable`. An answer that ends without a word is one,
@@ -71,8 +72,7 @@ class WithRetry:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.name = provider.name
-        self.inner = provider
+        super().__init__(provider)
         self._policy = policy
         self._alternative = alternative
         self._sleep = sleep

@@ -100,7 +100,9 @@ def test_leaving_out_touches_nothing_else_and_empties_no_object():
 
 
 def test_the_request_goes_out_again_without_and_so_does_every_later_one():
-    refusal = Answer(status=400, body=json.dumps(said("Unrecognized request argument supplied: stream_options")).encode())
+    refusal = Answer(
+        status=400, body=json.dumps(said("Unrecognized request argument supplied: stream_options")).encode()
+    )
     chunk = {"choices": [{"index": 0, "delta": {"content": "well"}, "finish_reason": "stop"}]}
     good = Answer(body=b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n")
 
