@@ -323,15 +323,23 @@ def _named(error: APIError) -> str:
 
 
 class BudgetExceeded(LarikError):
-    """The session has spent what it may; nothing was sent. Amounts in USD."""
+    """The session has spent what it may, or would with this request; nothing was sent.
 
-    def __init__(self, spent_usd: float, session_usd: float) -> None:
+    Args:
+        spent_usd: USD spent and set aside so far.
+        session_usd: USD it may spend.
+        expected_usd: USD the request was expected to cost; 0 where that made no difference.
+    """
+
+    def __init__(self, spent_usd: float, session_usd: float, expected_usd: float = 0.0) -> None:
+        beyond = spent_usd < session_usd and expected_usd
+        wanted = f", and this is expected to cost ${expected_usd:.2g}" if beyond else ""
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}. Nothing was sent.  "
+            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent.  "
             f"%routing budget={max(2 * session_usd, 1):g}"
         )
-        self.args = (spent_usd, session_usd)
-        self.spent_usd, self.session_usd = spent_usd, session_usd
+        self.args = (spent_usd, session_usd, expected_usd)
+        self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd
 
 
 class ToolError(LarikError):

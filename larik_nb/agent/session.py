@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -18,11 +19,12 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors, estimate, portal
-from larik_nb.types import Block, Message, Request, StreamEvent, Usage, done, tool_result, user
+from larik_nb.types import Block, Effort, Message, Request, StreamEvent, Usage, done, tool_result, user
 
 if TYPE_CHECKING:
     from larik_nb.config import Config
     from larik_nb.providers import Provider
+    from larik_nb.routing.chain import Surroundings
 
 _SETTINGS = {field.name for field in fields(Request)} - {"model", "messages", "system"}
 _NOT_RUN = "not run: the user went on before it was answered"
@@ -100,6 +102,8 @@ class Session:
     Attributes:
         model: What `model` said; assign it to go on with another model.
         system: The instructions; may be assigned.
+        effort: How hard to think, before what the settings say of a model; may be assigned.
+        id: Its name in the ledger of what was spent.
         history: The messages, oldest first.
         turns: One record per question that was answered or paid for.
     """
@@ -114,11 +118,14 @@ class Session:
     ) -> None:
         self.model = model
         self.system = system
+        self.effort: Effort | None = None
+        self.id = uuid.uuid4().hex[:12]
         self.history: list[Message] = []
         self.turns: list[Turn] = []
         self._config = config
         self._clock = clock
         self._busy = threading.Lock()
+        self._around: Surroundings | None = None
 
     def __repr__(self) -> str:
         return f"<Session {self.model or 'default model'}: {len(self.history)} messages>"
@@ -208,11 +215,17 @@ class Session:
         if isinstance(chosen, Route):
             return chosen
         if chosen is None or isinstance(chosen, str):
-            from larik_nb.providers import connect
-
-            chosen = connect(chosen, config=self.config)
-        # A connected provider fills in its own model where a request names none.
+            chosen = self._chain(chosen)
+        # A provider made from a name fills in its own model where a request names none.
         return Route(provider=chosen, model=getattr(chosen, "model", ""))
+
+    def _chain(self, wanted: str | None) -> Provider:
+        from larik_nb.routing import chain
+
+        config = self.config
+        if self._around is None:
+            self._around = chain.Surroundings.of(self.id, config, lambda: self.effort)
+        return chain.chain(wanted, config, self._around)
 
     @property
     def config(self) -> Config:

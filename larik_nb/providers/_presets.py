@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from larik_nb.config import Config, ProviderConfig
 
 _LOOPBACK = "127.0.0.1"
+_BACKOFF_S = 0.5, 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class Route:
         quirks: Its deviations from the format.
         settings: What the user said of it.
         prices: Its id in the price library, None when that has none.
+        backoff_s: Seconds before the first retry, and at most between two.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Route:
     quirks: Quirks = Quirks()
     settings: ProviderConfig | None = None
     prices: str | None = None
+    backoff_s: tuple[float, float] = _BACKOFF_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +162,7 @@ def _preset(name: str, settings: ProviderConfig | None, config: Config) -> Route
     if row is None:
         raise _unknown_type(name, kind, settings, config)
     base_url, own_address = _address(row, config)
+    first_s, longest_s = row.get("backoff_s", _BACKOFF_S)
     return Route(
         name=name,
         wire=row["wire"],
@@ -171,6 +175,7 @@ def _preset(name: str, settings: ProviderConfig | None, config: Config) -> Route
         in_process=row.get("in_process", False),
         quirks=Quirks(**row.get("quirks", {})),
         prices=row.get("prices"),
+        backoff_s=(first_s, longest_s),
     )
 
 

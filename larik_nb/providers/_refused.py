@@ -7,7 +7,7 @@ anywhere. So a field is sent, and when the server says that it does not know it,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from larik_nb import errors
@@ -55,15 +55,6 @@ def without(body: dict[str, Any], places: frozenset[str]) -> dict[str, Any]:
     for place in places:
         body = _less(body, place.split("."))
     return body
-
-
-def leaves(body: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the plain values of a body with their places; lists count as plain."""
-    for key, value in body.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _less(body: dict[str, Any], path: list[str]) -> dict[str, Any]:

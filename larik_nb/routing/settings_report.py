@@ -5,7 +5,7 @@ Nothing here knows a wire format: a setting has effect where the body that would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,48 @@ from larik_nb.types import Request, user
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Model
+    from larik_nb.providers import Previews
+    from larik_nb.providers._wire import Wire
 
 Body = Callable[[Request], Mapping[str, Any]]
 """Returns the plain values of the body that asks a request, by their places ("options.seed")."""
+
+
+def report(provider: Previews, settings: ModelSettings, model: str, known: Model | None) -> list[Effect]:
+    """Return what becomes of each setting of a model at its provider; of one in-process nothing is known, so nothing.
+
+    Args:
+        provider: Of that one model.
+        settings: Those that are set.
+        model: Its id within the provider.
+        known: What the catalog knows of it.
+    """
+    if provider.wire(_question(model)) is None:
+        return []
+    return effects(
+        settings, model, encoded=_values(provider.encoded), sent=_values(provider.wire), known=known
+    )  # fmt: skip
+
+
+def _values(show: Callable[[Request], Wire | None]) -> Body:
+    def body(request: Request) -> Mapping[str, Any]:
+        wire = show(request)
+        return dict(_leaves(wire.body)) if wire else {}
+
+    return body
+
+
+def _leaves(body: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the plain values of a body with their places; lists count as plain."""
+    for key, value in body.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _question(model: str) -> Request:
+    return Request(model=model, messages=(user("?"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +85,7 @@ def effects(settings: ModelSettings, model: str, *, encoded: Body, sent: Body, k
         sent: The same less what the server has turned down before.
         known: What the catalog knows of the model.
     """
-    question = Request(model=model, messages=(user("?"),))
+    question = _question(model)
     return [_effect(name, value, settings, question, encoded, sent, known) for name, value in settings.set().items()]
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from larik_nb import connect, errors
 from larik_nb.config import Config
 from larik_nb.providers import Previews, _refused
-from larik_nb.providers._refused import leaves
 from larik_nb.providers.scripted import ScriptedProvider
+from larik_nb.routing import settings_report
 from larik_nb.routing.retry import WithRetry
 from larik_nb.routing.settings import ModelSettings, WithSettings, by_name
-from larik_nb.routing.settings_report import Effect, effects
+from larik_nb.routing.settings_report import Effect
 from larik_nb.types import Effort, Request, user
 
 REQUEST = Request(model="gpt-5", messages=(user("hi"),))
@@ -106,14 +105,13 @@ def _nothing_learned() -> Iterator[None]:
 def report(spec: str, settings: ModelSettings) -> dict[str, Effect]:
     provider = WithRetry(connect(spec, api_key="k", config={}))
     assert isinstance(provider, Previews)
-
-    def body(show: Any) -> Any:
-        return lambda request: dict(leaves(show(request).body))
-
     route, _, model = spec.partition("/")
     known = Config.load({}).catalog.find(route, model)
-    told = effects(settings, model, encoded=body(provider.encoded), sent=body(provider.wire), known=known)
-    return {effect.name: effect for effect in told}
+    return {effect.name: effect for effect in settings_report.report(provider, settings, model, known)}
+
+
+def test_of_a_provider_without_a_wire_nothing_is_told():
+    assert report("scripted/demo", ALL) == {}
 
 
 @pytest.mark.parametrize(
