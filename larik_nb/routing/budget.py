@@ -9,23 +9,26 @@ probably billed.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from larik_nb.errors import APIError, BudgetExceeded, ConfigError, LarikError
 from larik_nb.routing._around import Around
+from larik_nb.routing.ledger import Ledger, Spending, Sum, Tally
 from larik_nb.types import Message, Request, StreamEvent, done, notice
 
 if TYPE_CHECKING:
     from larik_nb.providers import Provider
+
+
+_NOTHING = 1e-9
+"""USD that sums of binary fractions may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,151 +44,6 @@ class BudgetLimits:
     session_usd: float | None = None
     warn_at: float = 0.8
     allow_unpriced: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
-    """One line of the ledger.
-
-    Attributes:
-        session: Whose it is.
-        usd: What it came to, or is expected to; None: unknown.
-        spec: The model that answered, "provider/model".
-        at: Seconds since 1970.
-        holds: Number of the reservation that this line makes; None on a settled sum.
-        settles: Number of the reservation that it takes the place of.
-    """
-
-    session: str
-    usd: float | None
-    spec: str = ""
-    at: float = 0.0
-    holds: str | None = None
-    settles: str | None = None
-
-    def line(self) -> bytes:
-        """Return the line, its end included."""
-        values = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
-        return json.dumps({"usd": None, **values}, separators=(",", ":")).encode() + b"\n"
-
-    @classmethod
-    def read(cls, line: bytes) -> Sum | None:
-        """Return the sum in a line; None for one that was torn or is not of this version."""
-        try:
-            values = json.loads(line)
-            entry = cls(**{name: values[name] for name in cls.__slots__ if name in values})
-        except (ValueError, TypeError):
-            return None
-        return entry if entry.usd is None or type(entry.usd) in (int, float) else None
-
-
-class Ledger:
-    """The file of all sums. Any thread and any process may use it.
-
-    Args:
-        path: Where it is; made, for the user's eyes only, with the first line.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def add(self, entry: Sum, *, durable: bool) -> None:
-        """Write one line down, in one write, so that no other process's line gets into it.
-
-        Args:
-            entry: The line.
-            durable: Wait until it would survive a loss of power.
-
-        Raises:
-            ConfigError: It cannot be written.
-        """
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(file, self._whole(file, entry.line()))
-                if durable:
-                    os.fsync(file)
-            finally:
-                os.close(file)
-        except OSError as exc:
-            msg = f"cannot write down what is spent: {exc.strerror}"
-            raise ConfigError(msg, source=str(self.path), remedy="Make room there, or make it writable") from exc
-
-    def _whole(self, file: int, line: bytes) -> bytes:
-        """Return the line, on a line of its own where the last one was torn by a crash."""
-        size = os.fstat(file).st_size
-        if size == 0:
-            return line
-        with self.path.open("rb") as reader:
-            reader.seek(size - 1)
-            return line if reader.read(1) == b"\n" else b"\n" + line
-
-    def read(self, start: int = 0, session: str | None = None) -> tuple[list[Sum], int]:
-        """Return the sums from byte `start` on, and where to go on reading; an unfinished last line is left for then.
-
-        Args:
-            start: Where the last reading ended.
-            session: Whose sums are wanted; everybody's by default.
-        """
-        try:
-            with self.path.open("rb") as reader:
-                reader.seek(start)
-                text = reader.read()
-        except FileNotFoundError:
-            return [], 0
-        whole = text[: text.rfind(b"\n") + 1]
-        name = (session or "").encode()
-        sums = [entry for line in whole.split(b"\n") if name in line and (entry := Sum.read(line)) is not None]
-        return [entry for entry in sums if session in (None, entry.session)], start + len(whole)
-
-    def of_day(self, day: str) -> Spending:
-        """Return what all sessions spent on a day, "2026-11-30" in local time."""
-        sums, _ = self.read()
-        return total(entry for entry in sums if time.strftime("%Y-%m-%d", time.localtime(entry.at)) == day)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """A total.
-
-    Attributes:
-        usd: What is known of it, reservations included.
-        unknown: Some of it has no known price, so that the total is a lower bound.
-    """
-
-    usd: float = 0.0
-    unknown: bool = False
-
-
-def total(sums: Iterable[Sum]) -> Spending:
-    """Return what the sums come to; a reservation counts until it is settled."""
-    tally = _Tally()
-    for entry in sums:
-        tally.add(entry)
-    return tally.spending
-
-
-class _Tally:
-    """A total that grows."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, float] = {}
-        self._usd = 0.0
-        self._unknown = False
-
-    def add(self, entry: Sum) -> None:
-        if entry.holds is not None:
-            self._held[entry.holds] = entry.usd or 0.0
-            return
-        if entry.settles is not None:
-            self._held.pop(entry.settles, None)
-        self._usd += entry.usd or 0.0
-        self._unknown |= entry.usd is None
-
-    @property
-    def spending(self) -> Spending:
-        return Spending(usd=self._usd + sum(self._held.values()), unknown=self._unknown)
 
 
 class Budget:
@@ -211,7 +69,7 @@ class Budget:
         self.limits = limits
         self._clock = clock
         self._lock = threading.Lock()
-        self._tally = _Tally()
+        self._tally = Tally()
         self._read_to = 0
         self._numbers = count(1)
         self._warned_of: float | None = None
@@ -239,7 +97,7 @@ class Budget:
             expected_usd = 0.0
         with self._lock:
             spent = self._spent().usd
-            if spent >= limits.session_usd or spent + expected_usd > limits.session_usd:
+            if spent >= limits.session_usd - _NOTHING or spent + expected_usd > limits.session_usd + _NOTHING:
                 raise BudgetExceeded(spent, limits.session_usd, expected_usd)
             number = f"{os.getpid()}-{id(self):x}-{next(self._numbers)}"
             held = Sum(session=self.session, usd=expected_usd, spec=spec, at=self._clock(), holds=number)
@@ -254,7 +112,7 @@ class Budget:
         limits = self.limits
         cap = limits.session_usd
         with self._lock:
-            if not cap or self._warned_of == cap or (spent := self._spent().usd) < limits.warn_at * cap:
+            if not cap or self._warned_of == cap or (spent := self._spent().usd) < limits.warn_at * cap - _NOTHING:
                 return None
             self._warned_of = cap
         share = min(round(100 * spent / cap), 100)

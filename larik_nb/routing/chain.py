@@ -10,9 +10,10 @@ from larik_nb import estimate
 from larik_nb.errors import ConfigError
 from larik_nb.providers import Provider, UnavailableProvider, connect, resolve
 from larik_nb.routing import _config
-from larik_nb.routing.budget import Budget, Ledger, WithBudget, unpriced
+from larik_nb.routing.budget import Budget, WithBudget, unpriced
 from larik_nb.routing.cooldown import COOLDOWNS, Cooldowns
 from larik_nb.routing.fallback import Candidate, Told, WithFallback
+from larik_nb.routing.ledger import Ledger
 from larik_nb.routing.retry import WithRetry
 from larik_nb.routing.settings import WithSettings
 from larik_nb.types import Effort, Message, Request, Usage
