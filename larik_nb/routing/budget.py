@@ -12,9 +12,10 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
@@ -186,10 +187,20 @@ class WithBudget(Around):
         budget: Of the session.
         prices: What things cost.
         spec: The model that is asked first, "provider/model".
+        aside: Runs what waits for the disk; in another thread by default.
     """
 
-    def __init__(self, provider: Provider, *, budget: Budget, prices: Prices, spec: str) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        budget: Budget,
+        prices: Prices,
+        spec: str,
+        aside: Callable[[Callable[[], None]], Awaitable[None]] = asyncio.to_thread,
+    ) -> None:
         super().__init__(provider)
+        self._aside = aside
         self._budget = budget
         self._prices = prices
         self._spec = spec
@@ -224,17 +235,12 @@ class WithBudget(Around):
     async def _settled(self, message: Message, reserved: Reservation) -> StreamEvent:
         cost = self._prices.of(message) if message.cost_usd is None else message.cost_usd
         spec = f"{message.provider}/{message.model}" if message.provider else self._spec
-        # Another thread waits for the disk.
-        await asyncio.to_thread(reserved.settle, cost, spec)
+        await self._aside(partial(reserved.settle, cost, spec))
         return done(replace(message, cost_usd=cost))
 
     def _failed(self, error: APIError, request: Request) -> float | None:
         """Return what a failed request cost: nothing before it had begun to answer."""
-        partial = error.partial
-        if partial is None or not partial.blocks:
+        came = error.partial
+        if came is None or not came.blocks:
             return 0.0
-        return (
-            self._prices.of(partial)
-            if partial.usage
-            else self._prices.cut_off(request, partial.text + partial.thinking)
-        )
+        return self._prices.of(came) if came.usage else self._prices.cut_off(request, came.text + came.thinking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -51,6 +52,12 @@ class Candidate:
     def error(self) -> ConfigError | None:
         """Why it cannot be built; None where it can."""
         return self.provider.error if isinstance(self.provider, UnavailableProvider) else None
+
+
+def _is_cancelled() -> bool:
+    """Return whether it is a cancellation that closes the stream, while whoever reads it was busy with an event."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Told:
@@ -136,9 +143,9 @@ class WithFallback(Around):
                     async with aclosing(candidate.provider.stream(asked)) as events:
                         async for event in events:
                             if not shown and (is_visible(event) or event.message is not None):
-                                shown = True
                                 if candidate is self._first and (line := self._told.back(candidate.spec)):
                                     yield notice(line)
+                                shown = True
                             if event.message is not None:
                                 attempt.succeeded()
                                 event = self._stamped(event, candidate)
@@ -151,7 +158,7 @@ class WithFallback(Around):
                         raise
                     failures.append(error)
                 except GeneratorExit:
-                    if shown:
+                    if shown and not _is_cancelled():
                         attempt.succeeded()
                     raise
                 finally:
