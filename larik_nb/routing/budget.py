@@ -235,7 +235,11 @@ class WithBudget(Around):
     async def _settled(self, message: Message, reserved: Reservation) -> StreamEvent:
         cost = self._prices.of(message) if message.cost_usd is None else message.cost_usd
         spec = f"{message.provider}/{message.model}" if message.provider else self._spec
-        await self._aside(partial(reserved.settle, cost, spec))
+        if self._budget.limits.session_usd is None:
+            reserved.settle(cost, spec, durable=False)
+        else:
+            # What a limit depends on must survive a loss of power; the disk is waited for elsewhere.
+            await self._aside(partial(reserved.settle, cost, spec))
         return done(replace(message, cost_usd=cost))
 
     def _failed(self, error: APIError, request: Request) -> float | None:

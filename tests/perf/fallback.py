@@ -1,0 +1,170 @@
+"""What it costs to be answered by the second model, over real sockets, against plain calls in the same run.
+
+    python tests/perf/fallback.py [--calls 200] [--growth 10000]
+
+The first model answers 429 or 500, refuses the connection, or goes silent; the second is well. A plain call is the
+same provider without a chain. For each trouble it prints medians: milliseconds of CPU and of time until the answer is
+whole, both against two plain calls (the silence itself taken off), and CPU until the second model's first text. The
+chain is built for each call, as a session does it; retries are off, for their waits are chosen, not spent. Then it
+prints what the last four fifths of `--growth` such calls add in memory, threads and descriptors. The server is
+another process. Exits 1 where a figure is over its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import pathlib
+import resource
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+sys.path[:0] = [str(pathlib.Path(__file__).parents[2]), str(pathlib.Path(__file__).parents[1])]
+
+from fake_provider import expected, in_child
+
+from larik_nb.agent import estimate
+from larik_nb.config import Config
+from larik_nb.providers import connect
+from larik_nb.routing.chain import Estimate, Surroundings, chain
+from larik_nb.routing.cooldown import COOLDOWNS
+from larik_nb.types import Request, StreamEvent, user
+
+WELL = "fake:n=20"
+SILENT_S = 0.05
+LIMIT, FIRST_TEXT_MS, GROWTH_KB = 1.5, 2.0, 500
+"""Ratio to two plain calls; CPU to the first text; resident memory that 8,000 calls may add."""
+
+TROUBLES = {"429": "fake:e=429", "500": "fake:e=500", "refused": WELL, "silent": "fake:f=3600000"}
+QUESTION = (user("hi"),)
+
+
+def _nowhere() -> str:
+    """Return an address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def _config(url: str, trouble: str) -> Config:
+    first = _nowhere() if trouble == "refused" else url
+    return Config.load(
+        {
+            "model": f"anthropic/{TROUBLES[trouble]}",
+            "fallbacks": {"main": [f"openai/{WELL}"]},
+            "providers": {
+                "anthropic": {"base_url": first, "api_key": "k"},
+                "openai": {"base_url": url, "api_key": "k"},
+            },
+            "network": {"stall_timeout_seconds": SILENT_S if trouble == "silent" else 60.0},
+            "max_retries": 0,
+        },
+        env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]},
+    )
+
+
+def _around(config: Config) -> Surroundings:
+    guess = Estimate(request=estimate.request_tokens, text=estimate.text_tokens)
+    return Surroundings.of("perf", config, guess)
+
+
+async def _read(events: AsyncIterator[StreamEvent]) -> tuple[float, float, float]:
+    """Return milliseconds of CPU and time until the end, and of CPU until the first text."""
+    cpu, began, first = time.process_time(), time.perf_counter(), 0.0
+    text = ""
+    async for event in events:
+        if event.type == "text_delta":
+            first = first or time.process_time() - cpu
+            text += event.text
+    assert text == expected(WELL), text
+    return (time.process_time() - cpu) * 1e3, (time.perf_counter() - began) * 1e3, first * 1e3
+
+
+async def _chained(config: Config, around: Surroundings) -> AsyncIterator[StreamEvent]:
+    COOLDOWNS.forget()
+    async for event in chain(None, config, around).stream(Request(model="", messages=QUESTION)):
+        yield event
+
+
+async def _medians(calls: int, ask: Callable[[], Awaitable[tuple[float, ...]]]) -> list[float]:
+    for _ in range(10):
+        await ask()
+    gc.collect()
+    return [statistics.median(figures) for figures in zip(*[await ask() for _ in range(calls)], strict=True)]
+
+
+async def measure(url: str, trouble: str, calls: int) -> dict[str, float]:
+    """Return the figures of one trouble."""
+    config = _config(url, trouble)
+    around, plain = _around(config), connect(f"openai/{WELL}", config=config)
+    request = Request(model=WELL, messages=QUESTION)
+    alone = await _medians(calls, lambda: _read(plain.stream(request)))
+    both = await _medians(calls, lambda: _read(_chained(config, around)))
+    silence = SILENT_S * 1e3 if trouble == "silent" else 0.0
+    return {
+        "plain_cpu_ms": alone[0],
+        "cpu_ms": both[0],
+        "cpu_ratio": both[0] / (2 * alone[0]),
+        "plain_ms": alone[1],
+        "ms": both[1] - silence,
+        "ratio": (both[1] - silence) / (2 * alone[1]),
+        "first_text_cpu_ms": both[2],
+    }
+
+
+def _held() -> tuple[int, int, int]:
+    gc.collect()
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return (
+        pages * resource.getpagesize() // 1024,
+        threading.active_count(),
+        len(list(pathlib.Path("/proc/self/fd").iterdir())),
+    )
+
+
+async def growth(url: str, calls: int) -> dict[str, int]:
+    """Return what the last four fifths of many calls add."""
+    config = _config(url, "429")
+    around = _around(config)
+    before = _held()
+    for number in range(calls):
+        if number == calls // 5:
+            before = _held()
+        await _read(_chained(config, around))
+    after = _held()
+    return {name: b - a for name, a, b in zip(("kb", "threads", "descriptors"), before, after, strict=True)}
+
+
+def main() -> int:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--calls", type=int, default=200)
+    options.add_argument("--growth", type=int, default=10_000)
+    chosen = options.parse_args()
+    wrong = []
+    with tempfile.TemporaryDirectory() as state, in_child() as url:
+        os.environ["XDG_STATE_HOME"] = state
+        for trouble in TROUBLES:
+            calls = min(chosen.calls, 50) if trouble == "silent" else chosen.calls
+            found = asyncio.run(measure(url, trouble, calls))
+            print(f"{trouble:<8}", json.dumps({name: round(value, 2) for name, value in found.items()}), flush=True)
+            wrong += [f"{trouble}: {name} over {LIMIT}" for name in ("ratio", "cpu_ratio") if found[name] > LIMIT]
+            wrong += [f"{trouble}: first text over {FIRST_TEXT_MS} ms"] * (found["first_text_cpu_ms"] > FIRST_TEXT_MS)
+        added: dict[str, Any] = asyncio.run(growth(url, chosen.growth))
+        print("growth  ", json.dumps(added))
+        wrong += ["it grows"] * (added["kb"] > GROWTH_KB or added["threads"] > 0 or added["descriptors"] > 0)
+    print(*wrong, sep="\n" if wrong else "", end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
