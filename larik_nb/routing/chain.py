@@ -44,9 +44,7 @@ class Surroundings:
     cooldowns: Cooldowns = COOLDOWNS
 
     @classmethod
-    def of(
-        cls, session: str, config: Config, effort: Callable[[], Effort | None] = lambda: None
-    ) -> Surroundings:
+    def of(cls, session: str, config: Config, effort: Callable[[], Effort | None] = lambda: None) -> Surroundings:
         """Return those of a new conversation, which the ledger knows as `session`."""
         budget = Budget(Ledger(_config.ledger_path(config)), session)
         return cls(budget=budget, told=Told(), effort=effort)

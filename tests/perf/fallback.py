@@ -32,10 +32,9 @@ sys.path[:0] = [str(pathlib.Path(__file__).parents[2]), str(pathlib.Path(__file_
 
 from fake_provider import expected, in_child
 
-from larik_nb.agent import estimate
 from larik_nb.config import Config
 from larik_nb.providers import connect
-from larik_nb.routing.chain import Estimate, Surroundings, chain
+from larik_nb.routing.chain import Surroundings, chain
 from larik_nb.routing.cooldown import COOLDOWNS
 from larik_nb.types import Request, StreamEvent, user
 
@@ -73,8 +72,7 @@ def _config(url: str, trouble: str) -> Config:
 
 
 def _around(config: Config) -> Surroundings:
-    guess = Estimate(request=estimate.request_tokens, text=estimate.text_tokens)
-    return Surroundings.of("perf", config, guess)
+    return Surroundings.of("perf", config)
 
 
 async def _read(events: AsyncIterator[StreamEvent]) -> tuple[float, float, float]:
