@@ -5,7 +5,7 @@
 The first model answers 429 or 500, refuses the connection, or goes silent; the second is well. A plain call is the
 same provider without a chain. For each trouble it prints medians: milliseconds of CPU and of time until the answer is
 whole, both against two plain calls (the silence itself taken off), and CPU until the second model's first text. The
-chain is built for each call, as a session does it; retries are off, for their waits are chosen, not spent. Then it
+chain is built once, as for a turn of an agent; retries are off, for their waits are chosen, not spent. Then it
 prints what the last four fifths of `--growth` such calls add in memory, threads and descriptors. The server is
 another process. Exits 1 where a figure is over its limit.
 """
@@ -33,7 +33,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).parents[2]), str(pathlib.Path(__file_
 from fake_provider import expected, in_child
 
 from larik_nb.config import Config
-from larik_nb.providers import connect
+from larik_nb.providers import Provider, connect
 from larik_nb.routing.chain import Surroundings, chain
 from larik_nb.routing.cooldown import COOLDOWNS
 from larik_nb.types import Request, StreamEvent, user
@@ -71,8 +71,8 @@ def _config(url: str, trouble: str) -> Config:
     )
 
 
-def _around(config: Config) -> Surroundings:
-    return Surroundings.of("perf", config)
+def _chain(config: Config) -> Provider:
+    return chain(None, config, Surroundings.of("perf", config))
 
 
 async def _read(events: AsyncIterator[StreamEvent]) -> tuple[float, float, float]:
@@ -87,9 +87,9 @@ async def _read(events: AsyncIterator[StreamEvent]) -> tuple[float, float, float
     return (time.process_time() - cpu) * 1e3, (time.perf_counter() - began) * 1e3, first * 1e3
 
 
-async def _chained(config: Config, around: Surroundings) -> AsyncIterator[StreamEvent]:
+async def _chained(around: Provider) -> AsyncIterator[StreamEvent]:
     COOLDOWNS.forget()
-    async for event in chain(None, config, around).stream(Request(model="", messages=QUESTION)):
+    async for event in around.stream(Request(model="", messages=QUESTION)):
         yield event
 
 
@@ -103,10 +103,10 @@ async def _medians(calls: int, ask: Callable[[], Awaitable[tuple[float, ...]]]) 
 async def measure(url: str, trouble: str, calls: int) -> dict[str, float]:
     """Return the figures of one trouble."""
     config = _config(url, trouble)
-    around, plain = _around(config), connect(f"openai/{WELL}", config=config)
+    around, plain = _chain(config), connect(f"openai/{WELL}", config=config)
     request = Request(model=WELL, messages=QUESTION)
     alone = await _medians(calls, lambda: _read(plain.stream(request)))
-    both = await _medians(calls, lambda: _read(_chained(config, around)))
+    both = await _medians(calls, lambda: _read(_chained(around)))
     silence = SILENT_S * 1e3 if trouble == "silent" else 0.0
     return {
         "plain_cpu_ms": alone[0],
@@ -132,12 +132,12 @@ def _held() -> tuple[int, int, int]:
 async def growth(url: str, calls: int) -> dict[str, int]:
     """Return what the last four fifths of many calls add."""
     config = _config(url, "429")
-    around = _around(config)
+    around = _chain(config)
     before = _held()
     for number in range(calls):
         if number == calls // 5:
             before = _held()
-        await _read(_chained(config, around))
+        await _read(_chained(around))
     after = _held()
     return {name: b - a for name, a, b in zip(("kb", "threads", "descriptors"), before, after, strict=True)}
 
