@@ -4,10 +4,10 @@
 
 The first model answers 429 or 500, refuses the connection, or goes silent; the second is well. A plain call is the
 same provider without a chain. For each trouble it prints medians: milliseconds of CPU and of time until the answer is
-whole, both against two plain calls (the silence itself taken off), and CPU until the second model's first text. The
-chain is built once, as for a turn of an agent; retries are off, for their waits are chosen, not spent. Then it
-prints what the last four fifths of `--growth` such calls add in memory, threads and descriptors. The server is
-another process. Exits 1 where a figure is over its limit.
+whole, both against two plain calls (the silence taken off, plain calls after as long a rest), and CPU until the second
+model's first text. The chain is built once, as for a turn of an agent; retries are off, for their waits are chosen,
+not spent. Then it prints what the last four fifths of `--growth` such calls add in memory, threads and descriptors.
+Each model has a server in a process of its own. Exits 1 where a figure is over its limit.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def _nowhere() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def _config(url: str, trouble: str) -> Config:
-    first = _nowhere() if trouble == "refused" else url
+def _config(ill: str, well: str, trouble: str) -> Config:
+    first = _nowhere() if trouble == "refused" else ill
     return Config.load(
         {
             "model": f"anthropic/{TROUBLES[trouble]}",
             "fallbacks": {"main": [f"openai/{WELL}"]},
             "providers": {
                 "anthropic": {"base_url": first, "api_key": "k"},
-                "openai": {"base_url": url, "api_key": "k"},
+                "openai": {"base_url": well, "api_key": "k"},
             },
             "network": {"stall_timeout_seconds": SILENT_S if trouble == "silent" else 60.0},
             "max_retries": 0,
@@ -93,21 +93,26 @@ async def _chained(around: Provider) -> AsyncIterator[StreamEvent]:
         yield event
 
 
-async def _medians(calls: int, ask: Callable[[], Awaitable[tuple[float, ...]]]) -> list[float]:
-    for _ in range(10):
-        await ask()
-    gc.collect()
-    return [statistics.median(figures) for figures in zip(*[await ask() for _ in range(calls)], strict=True)]
+async def _medians(calls: int, ask: Callable[[], Awaitable[tuple[float, ...]]], rest_s: float = 0.0) -> list[float]:
+    """Return the medians of many calls, each after a rest: a processor that has slept does all more slowly."""
+    rows = []
+    for number in range(-10, calls):
+        await asyncio.sleep(rest_s)
+        row = await ask()
+        if number >= 0:
+            rows.append(row)
+    return [statistics.median(figures) for figures in zip(*rows, strict=True)]
 
 
-async def measure(url: str, trouble: str, calls: int) -> dict[str, float]:
+async def measure(ill: str, well: str, trouble: str, calls: int) -> dict[str, float]:
     """Return the figures of one trouble."""
-    config = _config(url, trouble)
+    config = _config(ill, well, trouble)
     around, plain = _chain(config), connect(f"openai/{WELL}", config=config)
     request = Request(model=WELL, messages=QUESTION)
-    alone = await _medians(calls, lambda: _read(plain.stream(request)))
+    silence_s = SILENT_S if trouble == "silent" else 0.0
+    alone = await _medians(calls, lambda: _read(plain.stream(request)), silence_s)
     both = await _medians(calls, lambda: _read(_chained(around)))
-    silence = SILENT_S * 1e3 if trouble == "silent" else 0.0
+    silence = silence_s * 1e3
     return {
         "plain_cpu_ms": alone[0],
         "cpu_ms": both[0],
@@ -129,9 +134,9 @@ def _held() -> tuple[int, int, int]:
     )
 
 
-async def growth(url: str, calls: int) -> dict[str, int]:
+async def growth(ill: str, well: str, calls: int) -> dict[str, int]:
     """Return what the last four fifths of many calls add."""
-    config = _config(url, "429")
+    config = _config(ill, well, "429")
     around = _chain(config)
     before = _held()
     for number in range(calls):
@@ -149,15 +154,15 @@ def main() -> int:
     options.add_argument("--growth", type=int, default=10_000)
     chosen = options.parse_args()
     wrong = []
-    with tempfile.TemporaryDirectory() as state, in_child() as url:
+    with tempfile.TemporaryDirectory() as state, in_child() as ill, in_child() as well:
         os.environ["XDG_STATE_HOME"] = state
         for trouble in TROUBLES:
             calls = min(chosen.calls, 50) if trouble == "silent" else chosen.calls
-            found = asyncio.run(measure(url, trouble, calls))
+            found = asyncio.run(measure(ill, well, trouble, calls))
             print(f"{trouble:<8}", json.dumps({name: round(value, 2) for name, value in found.items()}), flush=True)
             wrong += [f"{trouble}: {name} over {LIMIT}" for name in ("ratio", "cpu_ratio") if found[name] > LIMIT]
             wrong += [f"{trouble}: first text over {FIRST_TEXT_MS} ms"] * (found["first_text_cpu_ms"] > FIRST_TEXT_MS)
-        added: dict[str, Any] = asyncio.run(growth(url, chosen.growth))
+        added: dict[str, Any] = asyncio.run(growth(ill, well, chosen.growth))
         print("growth  ", json.dumps(added))
         wrong += ["it grows"] * (added["kb"] > GROWTH_KB or added["threads"] > 0 or added["descriptors"] > 0)
     print(*wrong, sep="\n" if wrong else "", end="\n" if wrong else "")
