@@ -99,13 +99,15 @@ class ConfigError(LarikError):
         key: The setting's full name, `network.ca_file`.
         source: Where it was read: a file, an environment variable, an argument.
         remedy: What would do, as an imperative sentence.
+        reason: The whole in a few words, for a line that says more: "no key: set WORK_KEY". By default the message.
     """
 
-    def __init__(self, message: str, *, key: str = "", source: str = "", remedy: str = "") -> None:
+    def __init__(self, message: str, *, key: str = "", source: str = "", remedy: str = "", reason: str = "") -> None:
         place = " in ".join(part for part in (key, source) if part)
         parts = (f"{place}: {message}" if place else message, remedy)
         super().__init__(". ".join(part.rstrip(".") if part is not parts[-1] else part for part in parts if part))
         self.key, self.source, self.remedy = key, source, remedy
+        self.reason = reason or self.message
 
 
 class APIError(LarikError):
@@ -335,8 +337,8 @@ class BudgetExceeded(LarikError):
         beyond = spent_usd < session_usd and expected_usd
         wanted = f", and this is expected to cost ${expected_usd:.2g}" if beyond else ""
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent.  "
-            f"%routing budget={max(2 * session_usd, 1):g}"
+            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent. "
+            "Raise budget.session_usd in the settings"
         )
         self.args = (spent_usd, session_usd, expected_usd)
         self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd

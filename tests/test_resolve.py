@@ -169,6 +169,31 @@ def test_the_default_provider_takes_any_name_only_if_it_serves_any() -> None:
     assert refusal("qwen3:4b", ANTHROPIC_API_KEY="k").startswith("unknown model")
 
 
+@pytest.mark.parametrize(
+    ("spec", "closest"),
+    [
+        ("antropic", "anthropic"),
+        ("openia", "openai"),
+        ("Opnerouter", "openrouter"),
+        ("opus", "anthropic/claude-opus-5-5"),
+        ("Sonnet", "anthropic/claude-sonnet-5-5"),
+        ("claude-opus-55", None),
+    ],
+)
+def test_a_slip_is_not_sent_to_a_provider_that_takes_any_name(spec: str, closest: str | None) -> None:
+    """A word near a provider's name, or one that people call models by, is answered with what it may mean."""
+    ours = {"model": "ollama/llama3"}
+    if closest is None:
+        assert spec_of(spec, ours) == f"anthropic/{spec}"  # by its beginning; %model tells the nearest
+        return
+    assert closest in refusal(spec, ours).partition("Closest: ")[2].partition(". See")[0].split(", ")
+
+
+@pytest.mark.parametrize("spec", ["mixtral", "llama3", "qwen3", "gemma4", "phi5", "nomic"])
+def test_models_named_like_others_are_still_taken(spec: str) -> None:
+    assert spec_of(spec, {"model": "ollama/llama3"}) == f"ollama/{spec}"
+
+
 def test_a_local_server_has_no_default_model() -> None:
     assert refusal("ollama") == "ollama has no default model. Name one: ollama/MODEL"
     assert spec_of("ollama", {"providers": {"ollama": {"model": "qwen3"}}}) == "ollama/qwen3"
@@ -371,7 +396,29 @@ def test_a_missing_key_is_said_at_each_call_and_not_before() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
             events_of(provider, ASK)
-        assert str(caught.value) == "no key for anthropic. Set ANTHROPIC_API_KEY in the environment, or pass api_key"
+        assert str(caught.value) == (
+            'no key for anthropic. Set ANTHROPIC_API_KEY, in a notebook by:  os.environ["ANTHROPIC_API_KEY"] = "…"'
+        )
+
+
+def test_a_model_without_a_key_keeps_its_full_name() -> None:
+    """Window and price are known by it."""
+    provider = connect("openai/gpt-6-sol", config=settings())
+    assert isinstance(provider, UnavailableProvider)
+    assert (provider.name, provider.model, provider.resolved.spec) == ("openai", "gpt-6-sol", "openai/gpt-6-sol")
+    assert provider.error.reason == "no key: set OPENAI_API_KEY"
+
+
+def test_a_variable_named_for_the_key_must_hold_one() -> None:
+    """An address of one's own needs no key, unless the settings say where it is."""
+    named = {"providers": {"corp": {**CORP, "model": "tiger", "api_key_env": "CORP_KEY"}}}
+    without = connect("corp", config=settings(named))
+    assert isinstance(without, UnavailableProvider)
+    assert without.error.reason == "no key: set CORP_KEY"
+    assert not isinstance(connect("corp", config=settings(named, CORP_KEY="k")), UnavailableProvider)
+    assert not isinstance(connect("corp", api_key="k", config=settings(named)), UnavailableProvider)
+    open_door = {"providers": {"corp": {**CORP, "model": "tiger"}}}
+    assert not isinstance(connect("corp", config=settings(open_door)), UnavailableProvider)
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai", "gemini", "ollama", "groq", "local", "scripted"])
