@@ -128,7 +128,7 @@ def _affordable(resolved: Resolved, config: Config, around: Surroundings) -> boo
 
 
 def _refusing(spec: str, error: ConfigError) -> Candidate:
-    provider = UnavailableProvider(spec.partition("/")[0], error)
+    provider = UnavailableProvider(spec, error)
     return Candidate(spec=spec, model=spec.partition("/")[2], build=lambda: provider)
 
 

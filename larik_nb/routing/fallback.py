@@ -43,7 +43,7 @@ class Candidate:
         try:
             made = self.build()
         except ConfigError as error:
-            made = UnavailableProvider(self.spec.partition("/")[0], error)
+            made = UnavailableProvider(self.spec, error)
         if isinstance(made, UnavailableProvider):
             _log.info("%s is left out: %s", self.spec, made.error.message)
         return made
