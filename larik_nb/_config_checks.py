@@ -10,10 +10,9 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from larik_nb.errors import ConfigError
 
@@ -22,8 +21,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a value stands, to be named when it cannot be used. Values themselves are never shown: they may be keys."""
 
     source: str
@@ -63,8 +61,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(word.lower(), list(words), n=1, cutoff=0.75)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """What a value must be.
 
     Attributes:
@@ -246,8 +243,7 @@ def each(check: Check) -> Check:
     return Check(read, {"type": "object", "additionalProperties": check.schema})
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A key that is known: what its value must be, and what it is for."""
 
     check: Check
@@ -285,32 +281,3 @@ class Fields:
         properties = {name: {**key.check.schema, "description": key.does} for name, key in self.keys.items()}
         required = {"required": self._required} if self._required else {}
         return {"type": "object", "properties": properties, **required}
-
-
-def check_base_url(url: str, *, key: str, source: str) -> str:
-    """Return an address without the slash at its end.
-
-    Raises:
-        ConfigError: It is not an http(s) address, or it holds a password, which messages would show.
-    """
-    from urllib.parse import urlsplit
-
-    remedy = "Write it like https://host/v1"
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or any(char.isspace() for char in url):
-        raise ConfigError("is not an http:// or https:// address", key=key, source=source, remedy=remedy)
-    if "@" in parts.netloc:
-        raise ConfigError("holds a user name or password", key=key, source=source, remedy="Use api_key or headers")
-    if parts.query or parts.fragment:
-        raise ConfigError("must end before any ? or #", key=key, source=source, remedy=remedy)
-    return url.rstrip("/")
-
-
-BASE_URL = Check(
-    lambda value, place: check_base_url(_text(value, place), key=place.key, source=place.source),
-    {"type": "string", "pattern": r"^https?://[^\s/?#@]+[^\s?#@]*$"},
-)

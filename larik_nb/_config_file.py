@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from larik_nb.errors import ConfigError
 
@@ -104,8 +102,7 @@ def read(path: Path) -> Any:
         raise ConfigError(msg, source=source, remedy=_MEND) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class Edited(NamedTuple):
     """A settings file before and after a change.
 
     Attributes:
@@ -153,6 +150,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], None], check: Callable[[
 
 def _replace(path: Path, data: Any) -> None:
     import json
+    import tempfile
 
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     for stale in path.parent.glob(f".{path.name}.*.tmp"):  # of a save that was killed: we hold the lock

@@ -8,47 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
-from larik_nb import _config_file, _config_project, catalog
-from larik_nb._config_checks import (
-    BASE_URL,
-    COUNT,
-    DAY,
-    DURATION,
-    FLAG,
-    HEADER,
-    HOURS,
-    NUMBER,
-    OBJECT,
-    POSITIVE_OR_0,
-    SHARE,
-    TEXT,
-    WHOLE,
-    WHOLE_OR_0,
-    Check,
-    Fields,
-    Key,
-    Place,
-    check_base_url,
-    each,
-    kind,
-    list_of,
-    nearest,
-    one_of,
-)
+from larik_nb import _config_file, catalog
 from larik_nb._config_file import Edited, config_path
 from larik_nb.errors import ConfigError
-from larik_nb.types import Effort
 
 __all__ = [
     "BudgetConfig",
     "Config",
-    "CooldownConfig",
     "Edited",
     "LocalConfig",
     "NetworkConfig",
@@ -179,17 +151,6 @@ class BudgetConfig:
     allow_unpriced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CooldownConfig:
-    """How a failed model is left alone.
-
-    Attributes:
-        policy: "fixed": as long as its failure is likely to last. "breaker": short, and longer with each failure.
-    """
-
-    policy: CooldownName = "fixed"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Config:
     """Everything the user has set, at one moment.
@@ -203,7 +164,8 @@ class Config:
         budget: What a session may spend.
         model_settings: By model, as the user wrote it: temperature, top_p, max_tokens, seed, reasoning_effort,
             thinking_budget.
-        cooldown: How a failed model is left alone.
+        cooldown: How a failed model is left alone: "fixed", as long as its failure is likely to last; "breaker",
+            short at first and longer with each failure.
         providers: By name in lower case.
         provider_order: Providers to try when no model is named; None: the presets' order.
         models: Rows over the catalog's: "provider/id" or "id" → window, max_output, abilities.
@@ -226,7 +188,7 @@ class Config:
     role_options: Mapping[str, RoleOptions] = field(default_factory=_nothing)
     budget: BudgetConfig = BudgetConfig()
     model_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=_nothing)
-    cooldown: CooldownConfig = CooldownConfig()
+    cooldown: CooldownName = "fixed"
     providers: Mapping[str, ProviderConfig] = field(default_factory=_nothing)
     provider_order: tuple[str, ...] | None = None
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=_nothing)
@@ -311,14 +273,16 @@ def edit(
 
 def schema() -> dict[str, Any]:
     """Return the settings file as JSON Schema, for editors and for people."""
+    from larik_nb._config_keys import KEYS
+
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "larik-nb settings",
-        **_KEYS.schema,
+        **KEYS.schema,
     }
 
 
-# -- what each key may be ---------------------------------------------------------------------------------------------
+# -- reading ----------------------------------------------------------------------------------------------------------
 def _settings(config: Any, env: Mapping[str, str]) -> tuple[Any, str]:
     if isinstance(config, Mapping):
         return dict(config), "the settings given"
@@ -335,204 +299,32 @@ def _stall(seconds: float) -> float:
     return seconds if seconds > 0 else STALL_TIMEOUT_S
 
 
-_STALL = Check(lambda value, place: _stall(NUMBER(value, place)), NUMBER.schema)
+def stall_limit(seconds: float) -> float:
+    """Return the limit that `seconds` asks for: nought and less mean the usual."""
+    return seconds if seconds > 0 else STALL_TIMEOUT_S
 
 
-def _record(fields: Fields, make: Callable[..., Any]) -> Check:
-    """Return the check for an object that becomes a record with its unknown keys in `extra`."""
+def check_base_url(url: str, *, key: str, source: str) -> str:
+    """Return an address without the slash at its end.
 
-    def read(value: Any, place: Place) -> Any:
-        known, extra = fields.read(value, place)
-        return make(extra=extra, **known)
+    Raises:
+        ConfigError: It is not an http(s) address, or it holds a password, which messages would show.
+    """
+    from urllib.parse import urlsplit
 
-    return Check(read, fields.schema)
-
-
-def _row(**keys: Any) -> Mapping[str, Any]:
-    return MappingProxyType(keys)
-
-
-def _known(fields: Fields, make: Callable[..., Any]) -> Check:
-    """Return the check for an object of which only the known keys are used."""
-    return Check(lambda value, place: make(**fields.read(value, place)[0]), fields.schema)
-
-
-_PROVIDER = Fields(
-    type=Key(TEXT, "Wire format it speaks, or the provider whose ways it shares."),
-    base_url=Key(BASE_URL, "Its address, such as https://host/v1."),
-    model=Key(TEXT, "The model that the provider's name alone means."),
-    api_key=Key(TEXT, "The key itself. A variable, a command or the system's keyring keeps it out of this file."),
-    api_key_env=Key(TEXT, "The environment variable that holds the key."),
-    api_key_command=Key(TEXT, "A command of the shell that prints the key, as one line."),
-    api_key_ttl=Key(DURATION, 'How long what the command printed is used: seconds, or "5m".'),
-    headers=Key(each(HEADER), "Headers sent with each request."),
-    quirks=Key(OBJECT, "How the host deviates from its wire format."),
-)
-_NETWORK = Fields(
-    stall_timeout_seconds=Key(_STALL, "Seconds without a byte after which a request fails; 0 or less: the usual 600."),
-    ca_file=Key(TEXT, "PEM file of authorities to trust beside the system's."),
-    transport=Key(one_of(*get_args(Transport)), "The library that moves the bytes; aiohttp needs the extra fast."),
-)
-_LOCAL = Fields(
-    model=Key(TEXT, "Name of the local model to use; larik local list shows them."),
-    model_path=Key(TEXT, "A model file of your own."),
-)
-_PRICE = Fields(
-    ("input", "output"),
-    input=Key(POSITIVE_OR_0, "USD per million prompt tokens that touched no cache."),
-    output=Key(POSITIVE_OR_0, "USD per million tokens written."),
-    cache_read=Key(POSITIVE_OR_0, "USD per million tokens read from a cache; as input where left out."),
-    cache_write=Key(POSITIVE_OR_0, "USD per million tokens written to a cache; as input where left out."),
-    request=Key(POSITIVE_OR_0, "USD for each call on top."),
-    above=Key(COUNT, "The row prices calls with more prompt tokens than this."),
-    **{"from": Key(DAY, "The row holds from this day (UTC) on.")},
-    hours=Key(HOURS, "The row holds within these [start, end) hours of the UTC day."),
-)
-_ROLE_OPTIONS = Fields(
-    isolation=Key(one_of(*get_args(Isolation)), "worktree: the role's subagents work in a git worktree of their own."),
-    max_turns=Key(COUNT, "Turns each of them may take; 100 where left out."),
-    context=Key(one_of(*get_args(Context)), "minimal: they get the project's own instructions only."),
-)
-_BUDGET = Fields(
-    session_usd=Key(POSITIVE_OR_0, "USD a session may spend, subagents included."),
-    warn_at=Key(SHARE, "Share of it from which you are warned, once; 0.8 where left out."),
-    allow_unpriced=Key(FLAG, "Ask models of unknown price although there is a budget."),
-)
-_MODEL_SETTINGS = Fields(
-    temperature=Key(POSITIVE_OR_0, "Sampling temperature."),
-    top_p=Key(SHARE, "Nucleus sampling."),
-    max_tokens=Key(COUNT, "Limit of the answer, thinking included."),
-    seed=Key(WHOLE, "Seed of the sampling."),
-    reasoning_effort=Key(one_of(*get_args(Effort)), "How hard to think."),
-    thinking_budget=Key(WHOLE_OR_0, "Tokens for thinking; 0: none."),
-)
-_LEVEL = one_of(*catalog.EFFORTS)
-_MODEL = Fields(
-    window=Key(COUNT, "Tokens a prompt may have."),
-    max_output=Key(COUNT, "Tokens an answer may have."),
-    tools=Key(FLAG, "Takes function tools."),
-    vision=Key(FLAG, "Reads images."),
-    pdf=Key(FLAG, "Reads PDF documents."),
-    thinking=Key(list_of(TEXT), "Kinds of thinking setting it takes."),
-    efforts=Key(list_of(_LEVEL), "Effort levels it takes."),
-    default_effort=Key(_LEVEL, "The level it uses when none is sent."),
-    sampling=Key(one_of(*get_args(catalog.Sampling)), "Takes temperature and top_p."),
-)
-_COOLDOWN = Fields(
-    policy=Key(
-        one_of(*get_args(CooldownName)),
-        "fixed: 1 minute, or 10 where somebody must act. breaker: 15 s, doubling to 5 minutes.",
-    ),
-)
-
-
-def _providers(value: Any, place: Place) -> Mapping[str, ProviderConfig]:
-    found: dict[str, ProviderConfig] = {}
-    for name, row in OBJECT(value, place).items():
-        provider = _provider(str(name), row, place.at(name))
-        if provider.name in found:
-            raise place.at(name).error("is there twice; capitals make no difference in a provider's name")
-        found[provider.name] = provider
-    return MappingProxyType(found)
-
-
-def _provider(name: str, value: Any, place: Place) -> ProviderConfig:
-    if not name or "/" in name or not name.isprintable() or any(char.isspace() for char in name):
-        raise place.error("a provider's name has no spaces and no /")
-    known, extra = _PROVIDER.read(value, place)
-    return ProviderConfig(name=name.lower(), extra=extra, **known)
-
-
-def _price_row(value: Any, place: Place) -> Mapping[str, Any]:
-    known, extra = _PRICE.read(value, place)
-    missing = [key for key in ("input", "output") if key not in known]
-    if missing:
-        raise place.error(f"lacks {' and '.join(missing)}", "Prices are USD per million tokens")
-    return MappingProxyType({**extra, **known})
-
-
-def _price_rows(value: Any, place: Place) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(value, list | tuple):
-        return tuple(_price_row(row, place.at(index)) for index, row in enumerate(value))
-    return (_price_row(value, place),)
-
-
-def _role_name(name: str, place: Place) -> str:
-    if not name or "/" in name or "=" in name or "." in name or not name.isprintable() or " " in name:
-        raise place.error("a role's name has no spaces and none of / . =")
-    return name.lower()
-
-
-def _roles(value: Any, place: Place) -> Mapping[str, str]:
-    specs = {_role_name(str(name), place.at(name)): TEXT(spec, place.at(name)) for name, spec in _set(value, place)}
-    for name, spec in specs.items():
-        if spec.lower() in {*ROLES, *specs}:
-            remedy = "A role names provider/model, never another role"
-            raise place.at(name).error(f"names the role {spec.lower()}", remedy)
-    return MappingProxyType(specs)
-
-
-def _set(value: Any, place: Place) -> list[tuple[Any, Any]]:
-    """Return the entries of an object that are not null: null is as if it were not there."""
-    return [(name, item) for name, item in OBJECT(value, place).items() if item is not None]
-
-
-def _role_options(value: Any, place: Place) -> Mapping[str, RoleOptions]:
-    options = _known(_ROLE_OPTIONS, RoleOptions)
-    return MappingProxyType(
-        {_role_name(str(name), place.at(name)): options(row, place.at(name)) for name, row in _set(value, place)}
-    )
-
-
-def _fallbacks(value: Any, place: Place) -> Mapping[str, tuple[str, ...]]:
-    specs = list_of(TEXT)
-    return MappingProxyType({str(name).lower(): specs(row, place.at(name)) for name, row in _set(value, place)})
-
-
-_KEYS = Fields(
-    model=Key(TEXT, "The model that is asked: provider/model, a model's id, or a provider."),
-    roles=Key(
-        Check(_roles, {"type": "object", "additionalProperties": TEXT.schema}),
-        "The model of each role: smart, worker, explore, compact, or one of your own. Unset: the main model.",
-    ),
-    fallbacks=Key(
-        Check(_fallbacks, each(list_of(TEXT)).schema),
-        "By role or provider/model: the models to ask next when that one fails before it answers.",
-    ),
-    role_options=Key(
-        Check(_role_options, {"type": "object", "additionalProperties": _ROLE_OPTIONS.schema}),
-        "The leash of each role's subagents.",
-    ),
-    budget=Key(_known(_BUDGET, BudgetConfig), "What a session may spend."),
-    model_settings=Key(each(_known(_MODEL_SETTINGS, _row)), "By model: how it is asked, wherever it is asked."),
-    cooldown=Key(_known(_COOLDOWN, CooldownConfig), "How a model that failed is left alone."),
-    max_retries=Key(WHOLE, "Further attempts after a failure that may pass; 3 where left out."),
-    providers=Key(
-        Check(_providers, {"type": "object", "additionalProperties": _PROVIDER.schema}),
-        "What differs from a built-in provider, or a provider of your own, by name.",
-    ),
-    provider_order=Key(list_of(TEXT), "Providers to try, in order, when no model is named."),
-    models=Key(each(_known(_MODEL, _row)), "By model: limits and abilities, over the catalog's."),
-    pricing=Key(
-        each(Check(_price_rows, {"anyOf": [_PRICE.schema, {"type": "array", "items": _PRICE.schema}]})),
-        "By model: USD per million tokens.",
-    ),
-    network=Key(_record(_NETWORK, NetworkConfig), "How requests travel."),
-    local=Key(_record(_LOCAL, LocalConfig), "The model that runs on this machine."),
-)
-
-_ARGUMENTS = Fields(
-    max_retries=Key(
-        Check(lambda value, place: max(0, WHOLE(value, place)), WHOLE.schema), "Further attempts after a failure."
-    ),
-    stall_timeout_s=Key(_STALL, "Seconds without a byte after which a request fails."),
-    effort=Key(one_of(*get_args(Effort)), "How hard to think."),
-    temperature=Key(NUMBER, "Sampling temperature."),
-    top_p=Key(NUMBER, "Nucleus sampling."),
-    max_tokens=Key(COUNT, "Limit of the answer, thinking included."),
-    seed=Key(WHOLE, "Seed of the sampling."),
-    headers=Key(each(HEADER), "Headers sent with each request."),
-)
+    remedy = "Write it like https://host/v1"
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or any(char.isspace() for char in url):
+        raise ConfigError("is not an http:// or https:// address", key=key, source=source, remedy=remedy)
+    if "@" in parts.netloc:
+        raise ConfigError("holds a user name or password", key=key, source=source, remedy="Use api_key or headers")
+    if parts.query or parts.fragment:
+        raise ConfigError("must end before any ? or #", key=key, source=source, remedy=remedy)
+    return url.rstrip("/")
 
 
 def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -541,33 +333,37 @@ def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: There is no such setting, or its value cannot be used.
     """
-    known, extra = _ARGUMENTS.read(given, Place("the arguments", "", []))
+    if not given:
+        return {}
+    from larik_nb._config_checks import Place, nearest
+    from larik_nb._config_keys import ARGUMENTS
+
+    known, extra = ARGUMENTS.read(given, Place("the arguments", "", []))
     for name in extra:
-        close = nearest(name, _ARGUMENTS.keys)
-        remedy = f"Did you mean {close}?" if close else f"Known: {', '.join(_ARGUMENTS.keys)}"
+        close = nearest(name, ARGUMENTS.keys)
+        remedy = f"Did you mean {close}?" if close else f"Known: {', '.join(ARGUMENTS.keys)}"
         raise ConfigError("is no setting of a model", key=name, source="the arguments", remedy=remedy)
     return known
 
 
 # -- from what was read to a snapshot ---------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
+class _Settings(NamedTuple):
     """Settings that were read and checked.
 
     Attributes:
         values: The known keys, as `Config` has them.
-        extra: The unknown ones.
         source: Where they were read.
+        extra: The unknown ones.
         notices: What to tell the user.
         origins: Which keys another file said.
         project: That file.
     """
 
     values: dict[str, Any]
-    extra: Mapping[str, Any]
     source: str
-    notices: tuple[str, ...]
-    origins: Mapping[str, str] = field(default_factory=_nothing)
+    extra: Mapping[str, Any] = _EMPTY
+    notices: tuple[str, ...] = ()
+    origins: Mapping[str, str] = _EMPTY
     project: str | None = None
 
     def snapshot(self, env: Mapping[str, str], named: str) -> Config:
@@ -600,15 +396,23 @@ class _Settings:
 
 
 def _read(data: Any, source: str) -> _Settings:
+    if data == {}:  # most starts: nothing to check, nothing to load for it
+        return _Settings({}, source)
+    from larik_nb._config_checks import Place, kind
+    from larik_nb._config_keys import KEYS
+
     if not isinstance(data, Mapping):
         raise ConfigError(f"the settings must be a JSON object, not {kind(data)}", source=source)
     notices: list[str] = []
-    known, extra = _KEYS.read(data, Place(source, "", notices))
+    known, extra = KEYS.read(data, Place(source, "", notices))
     return _Settings(values=known, extra=extra, source=source, notices=tuple(notices))
 
 
 def _with_project(user: Mapping[str, Any], project: Any, source: str, path: Path) -> _Settings:
     """Return the user's settings with what the project's file may say over them."""
+    from larik_nb import _config_project
+    from larik_nb._config_checks import kind
+
     if not isinstance(project, Mapping):
         raise ConfigError(f"the settings must be a JSON object, not {kind(project)}", source=str(path))
     own = _read(user, source)
@@ -616,6 +420,6 @@ def _with_project(user: Mapping[str, Any], project: Any, source: str, path: Path
     budget = own.values.get("budget", BudgetConfig())
     laid = _config_project.over(user, project, budget, path)
     both = _read(laid.settings, source)
-    return replace(
-        both, notices=(*own.notices, *theirs.notices, *laid.notices), origins=laid.origins, project=str(path)
+    return both._replace(
+        notices=(*own.notices, *theirs.notices, *laid.notices), origins=laid.origins, project=str(path)
     )

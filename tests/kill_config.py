@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from larik_nb.config import edit
+from larik_nb.config import edit  # noqa: E402  # run by itself, it first finds the package
 
 SAVER = """
 import json, os, random, sys

@@ -80,7 +80,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "reasoning_effort": "low",
         "thinking_budget": 0,
     }
-    assert got.cooldown.policy == "breaker"
+    assert got.cooldown == "breaker"
     assert (got.network.stall_timeout_seconds, got.network.ca_file, got.network.transport) == (5, "/ca.pem", "aiohttp")
     assert (got.local.model, got.local.model_path) == ("small", "/m.gguf")
     assert got.catalog.window("corp", "big") == 32000
