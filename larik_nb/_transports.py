@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import httpcore2
 
+from larik_nb.errors import ConfigError
 from larik_nb.http import REST_S, Outgoing, Reply
 
 if TYPE_CHECKING:
     import ssl
 
     import aiohttp
+
+    from larik_nb._network import Network
+    from larik_nb._proxies import Proxy
 
 _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
@@ -227,6 +231,11 @@ class _Socket(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def through_tls(self, transport: asyncio.Transport) -> None:
+        """Go on inside TLS. What a proxy said before does not make the connection a used one."""
+        self.transport = transport
+        self._used = False
+
     # httpcore2's side
     async def read(self, max_bytes: int, timeout: float | None) -> bytes:
         while True:
@@ -350,7 +359,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
             raise httpcore2.ConnectError(str(exc)) from exc
         if wrapped is None:
             raise httpcore2.ConnectError("the TLS handshake was cut off")
-        self._protocol.transport = wrapped
+        self._protocol.through_tls(wrapped)
         return _Stream(self._protocol, wrapped)
 
     def get_extra_info(self, info: str) -> Any:
@@ -381,7 +390,7 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         except OSError as exc:
             raise httpcore2.ConnectError(str(exc)) from exc
         connection: socket.socket = transport.get_extra_info("socket")
-        for option in socket_options or ():
+        for option in (*_keepalive(), *(socket_options or ())):
             connection.setsockopt(*option)
         return _Stream(protocol, transport)
 
@@ -390,24 +399,34 @@ class _Backend(httpcore2.AsyncNetworkBackend):
 
 
 class PoolTransport:
-    """httpcore2's HTTP/1.1 pools: one for http, one for https, the latter made only when it is needed."""
+    """httpcore2's HTTP/1.1 pools: one for each way out, http or https, straight or through a proxy, made when needed."""
 
-    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, network: Network, tls_context: Callable[[str | None], ssl.SSLContext]) -> None:
+        self._network = network
         self._tls_context = tls_context
-        self._pools: dict[str, httpcore2.AsyncConnectionPool] = {}
+        self._pools: dict[tuple[str, Proxy | None], httpcore2.AsyncConnectionPool] = {}
 
-    def _pool(self, scheme: str) -> httpcore2.AsyncConnectionPool:
-        pool = self._pools.get(scheme)
+    def _pool(self, url: str, scheme: str) -> httpcore2.AsyncConnectionPool:
+        proxy = self._network.proxy(url)
+        pool = self._pools.get((scheme, proxy))
         if pool is None:
-            pool = self._pools[scheme] = httpcore2.AsyncConnectionPool(
-                ssl_context=self._tls_context() if scheme == "https" else None,
-                max_connections=None,
-                max_keepalive_connections=_KEPT_CONNECTIONS,
-                keepalive_expiry=_KEPT_S,
-                socket_options=_keepalive(),
-                network_backend=_Backend(),
-            )
+            pool = self._pools[scheme, proxy] = self._made(scheme, proxy)
         return pool
+
+    def _made(self, scheme: str, proxy: Proxy | None) -> httpcore2.AsyncConnectionPool:
+        shape: dict[str, Any] = {
+            "ssl_context": self._tls_context(self._network.ca_file) if scheme == "https" else None,
+            "max_connections": None,
+            "max_keepalive_connections": _KEPT_CONNECTIONS,
+            "keepalive_expiry": _KEPT_S,
+            "network_backend": _Backend(),
+        }
+        if proxy is None:
+            return httpcore2.AsyncConnectionPool(**shape)
+        if proxy.scheme.startswith("socks"):
+            return _socks(proxy, shape)
+        inner = self._tls_context(self._network.ca_file) if proxy.scheme == "https" else None
+        return httpcore2.AsyncHTTPProxy(proxy.url, proxy_auth=proxy.login, proxy_ssl_context=inner, **shape)
 
     async def send(self, outgoing: Outgoing) -> Reply:
         """Send and return the reply once its headers are there.
@@ -424,7 +443,7 @@ class PoolTransport:
         request = httpcore2.Request(
             outgoing.method, url, headers=headers, content=content, extensions={"timeout": timeouts}
         )
-        response = await self._sent(self._pool(url.scheme.decode()), request)
+        response = await self._sent(self._pool(outgoing.url, url.scheme.decode()), request)
         pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
         return Reply(response.status, dict(pairs), aiter(response.stream), response.aclose)  # type: ignore[arg-type]
 
@@ -443,6 +462,17 @@ class PoolTransport:
         self._pools.clear()
 
 
+def _socks(proxy: Proxy, shape: dict[str, Any]) -> httpcore2.AsyncConnectionPool:
+    from importlib.util import find_spec
+
+    if find_spec("socksio") is None:
+        message = 'the way out is a SOCKS proxy, which needs the extra "socks": pip install "larik-nb[socks]"'
+        raise ConfigError(message, source="environment ALL_PROXY, HTTPS_PROXY or HTTP_PROXY")
+    # The names are looked up at the proxy in either spelling: behind one, this machine often cannot.
+    url = proxy.url.replace("socks5h:", "socks5:")
+    return httpcore2.AsyncSOCKSProxy(url, proxy_auth=proxy.login, **shape)
+
+
 def _authority(url: httpcore2.URL) -> bytes:
     default = {b"http": 80, b"https": 443}[url.scheme]
     host = b"[%s]" % url.host if b":" in url.host else url.host
@@ -452,9 +482,10 @@ def _authority(url: httpcore2.URL) -> bytes:
 class AiohttpTransport:
     """aiohttp's client, whose HTTP parser is compiled: a third of the CPU a delta."""
 
-    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, network: Network, tls_context: Callable[[str | None], ssl.SSLContext]) -> None:
         import aiohttp
 
+        self._network = network
         self._tls_context = tls_context
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
         watch = aiohttp.TraceConfig()
@@ -488,6 +519,8 @@ class AiohttpTransport:
         import aiohttp
 
         begun = asyncio.get_running_loop().time()
+        secure = outgoing.url.startswith("https:")
+        proxy = self._proxy(outgoing.url)
         while True:
             connection = types.SimpleNamespace(new=False)
             try:
@@ -500,12 +533,21 @@ class AiohttpTransport:
                         total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
                     ),
                     allow_redirects=False,
-                    ssl=self._tls_context() if outgoing.url.startswith("https:") else True,
+                    ssl=self._tls_context(self._network.ca_file) if secure else True,
+                    proxy=proxy.url if proxy else None,
+                    proxy_auth=aiohttp.BasicAuth(*proxy.login) if proxy and proxy.login else None,
                     trace_request_ctx=connection,
                 )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 if connection.new or asyncio.get_running_loop().time() > begun + _STALE_S:
                     raise
+
+    def _proxy(self, url: str) -> Proxy | None:
+        proxy = self._network.proxy(url)
+        if proxy is not None and proxy.scheme.startswith("socks"):
+            message = "aiohttp cannot go through a SOCKS proxy"
+            raise ConfigError(message, key="network.transport", remedy='Set it to "httpx2"')
+        return proxy
 
     async def aclose(self) -> None:
         await self._session.close()

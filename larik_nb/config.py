@@ -51,6 +51,9 @@ MAX_TURNS = 100
 WARN_AT = 0.8
 """Share of a budget from which the user is warned (specification G5)."""
 
+MASK = "***"
+"""Stands for what may hold a key."""
+
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

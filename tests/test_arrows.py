@@ -20,7 +20,9 @@ def room(name: str) -> str:
     part = name.split(".")[1] if "." in name else ""
     part = "errors" if part.startswith("_error") else part
     part = "config" if part.startswith("_config") else part
-    return {"_transports": "http", "cli": "notebook", "bench": "notebook"}.get(part, part)
+    return {"_transports": "http", "_network": "http", "_proxies": "http", "cli": "notebook", "bench": "notebook"}.get(
+        part, part
+    )
 
 
 def imports(path: pathlib.Path) -> set[str]:

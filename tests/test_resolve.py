@@ -371,7 +371,9 @@ def test_a_missing_key_is_said_at_each_call_and_not_before() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
             events_of(provider, ASK)
-        assert str(caught.value) == "no key for anthropic. Set ANTHROPIC_API_KEY in the environment, or pass api_key"
+        assert str(caught.value) == (
+            "no key for anthropic. Set ANTHROPIC_API_KEY in the environment, or type it in: %larik keys add anthropic"
+        )
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai", "gemini", "ollama", "groq", "local", "scripted"])

@@ -12,10 +12,20 @@ from larik_nb.config import Config, Transport, check_arguments
 from larik_nb.errors import ConfigError
 from larik_nb.providers._build import build
 from larik_nb.providers._presets import Quirks, Route
-from larik_nb.providers._resolve import Resolved, resolve
+from larik_nb.providers._resolve import Resolved, resolve, role_names
 from larik_nb.types import Effort, Request, StreamEvent
 
-__all__ = ["Provider", "Quirks", "Resolved", "Route", "Settings", "UnavailableProvider", "connect", "resolve"]
+__all__ = [
+    "Provider",
+    "Quirks",
+    "Resolved",
+    "Route",
+    "Settings",
+    "UnavailableProvider",
+    "connect",
+    "resolve",
+    "role_names",
+]
 
 
 class Provider(Protocol):

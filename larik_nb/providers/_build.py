@@ -31,20 +31,27 @@ def build(resolved: Resolved, config: Config, *, api_key: str | None, settings: 
 
 
 def _wired(resolved: Resolved, config: Config, api_key: str | None, settings: Settings) -> Provider:
+    from larik_nb._network import Network
     from larik_nb.providers._wire import WireProvider
 
-    credential = credentials.find(resolved.route, config, api_key=api_key)
-    if credential.key is None and not resolved.route.key_optional:
+    credential = credentials.best(resolved.route, config, api_key=api_key)
+    if not credential and not resolved.route.key_optional:
         raise credentials.missing(resolved.route)
     adapter = _ADAPTERS[resolved.wire](resolved, partial(config.catalog.find, resolved.provider))
     return WireProvider(
         adapter,
         name=resolved.provider,
         base_url=resolved.base_url or "",
-        headers={**adapter.credential(credential.key), **resolved.headers, **settings.headers},
+        headers={
+            **({} if credential.command else adapter.credential(credential.key)),
+            **resolved.headers,
+            **settings.headers,
+        },
         stall_timeout_s=settings.stall_timeout_s,
         key_hint=credentials.hint(resolved.route, credential),
         transport=settings.transport,
+        network=Network.of(config.env, config.network.ca_file),
+        key_command=credential.command,
     )
 
 

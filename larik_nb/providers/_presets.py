@@ -96,6 +96,7 @@ class Presets:
     aliases: Mapping[str, str]
     retired: Mapping[str, str]
     order: tuple[str, ...]
+    roles: Mapping[str, str]
     conventions: tuple[tuple[str, str | None], ...]
     key_prefixes: tuple[str, ...]
 
@@ -111,6 +112,7 @@ def presets() -> Presets:
         aliases=data["aliases"],
         retired=data["retired"],
         order=tuple(data["order"]),
+        roles=data["roles"],
         conventions=tuple((pattern, owner) for pattern, owner in data["conventions"]),
         key_prefixes=tuple(data["key_prefixes"]),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,18 +21,22 @@ from larik_nb.types import (
     StreamEvent,
     Usage,
     done,
+    notice,
     text_block,
     text_delta,
     thinking_delta,
 )
 
 if TYPE_CHECKING:
+    from larik_nb._network import Network
     from larik_nb.catalog import Model
-    from larik_nb.http import TransportName
+    from larik_nb.http import Reply, TransportName
+    from larik_nb.providers._key_command import KeyCommand
 
 Abilities = Callable[[str], "Model | None"]
 """What is known of a model, by its id; adapters never look at the id itself."""
 
+UNAUTHORIZED = 401
 NO_EVENTS: tuple[StreamEvent, ...] = ()
 
 _MOST_TOKENS = 10**12
@@ -360,6 +365,8 @@ class WireProvider:
         stall_timeout_s: Seconds without a byte after which the request fails.
         key_hint: Where its key comes from, named in authentication errors.
         transport: "httpx2" or, with the extra `fast`, "aiohttp".
+        network: The way out.
+        key_command: Prints the key, where a command does; then `headers` hold none.
     """
 
     def __init__(  # each is one fact about the route
@@ -372,6 +379,8 @@ class WireProvider:
         stall_timeout_s: float = 600.0,
         key_hint: str | None = None,
         transport: TransportName = "httpx2",
+        network: Network | None = None,
+        key_command: KeyCommand | None = None,
     ) -> None:
         self.adapter = adapter
         self.name = name
@@ -383,6 +392,8 @@ class WireProvider:
         self._stall_timeout_s = stall_timeout_s
         self._key_hint = key_hint
         self._transport = transport
+        self._network = network
+        self._key_command = key_command
 
     def __repr__(self) -> str:
         return f"<WireProvider {self.name} {self.base_url}>"
@@ -393,20 +404,14 @@ class WireProvider:
         Raises:
             APIError: The request failed; `partial` holds what had arrived.
         """
-        from larik_nb import http
-
         decoder = self.adapter.decoder(request)
         frames = reader(self.adapter.framing)
         feed, take = frames.feed, decoder.event
         try:
             wire = self.adapter.encode(request)
-            async with http.post(
-                self.base_url + wire.path,
-                headers={**self._headers, **wire.headers},
-                body=wire.body,
-                stall_timeout_s=self._stall_timeout_s,
-                transport=self._transport,
-            ) as reply:
+            if warning := self._warning():
+                yield notice(warning)
+            async with self._answer(wire) as reply:
                 async for chunk in reply:
                     for name, data in feed(chunk):
                         for event in take(name, data):
@@ -423,6 +428,40 @@ class WireProvider:
             exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
             exc.partial = decoder.draft.message()
             raise
+
+    def _warning(self) -> str | None:
+        from larik_nb import http
+
+        return http.ca_warning(self.base_url, self._network) if self._network else None
+
+    def _answer(self, wire: Wire) -> AbstractAsyncContextManager[Reply]:
+        return self._post(wire, {}) if self._key_command is None else self._with_key(wire, self._key_command)
+
+    def _post(self, wire: Wire, credential: Mapping[str, str]) -> AbstractAsyncContextManager[Reply]:
+        from larik_nb import http
+
+        return http.post(
+            self.base_url + wire.path,
+            headers={**credential, **self._headers, **wire.headers},
+            body=wire.body,
+            stall_timeout_s=self._stall_timeout_s,
+            transport=self._transport,
+            network=self._network or http.STRAIGHT,
+        )
+
+    @asynccontextmanager
+    async def _with_key(self, wire: Wire, command: KeyCommand) -> AsyncGenerator[Reply, None]:
+        """Send with the key that a command prints, and once more with its next one should this be refused."""
+        key = await command.current()
+        async with AsyncExitStack() as stack:
+            try:
+                reply = await stack.enter_async_context(self._post(wire, self.adapter.credential(key)))
+            except errors.AuthError as refused:
+                if refused.status != UNAUTHORIZED or not await command.renewed(key):
+                    raise
+                fresh = self.adapter.credential(await command.current())
+                reply = await stack.enter_async_context(self._post(wire, fresh))
+            yield reply
 
 
 def _is_secret(header: str) -> bool:
