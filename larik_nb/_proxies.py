@@ -27,6 +27,13 @@ class Proxy:
     scheme: str
     login: tuple[str, str] | None = field(default=None, repr=False)
 
+    @property
+    def basic(self) -> str:
+        """The login as the header Proxy-Authorization has it."""
+        import base64
+
+        return "Basic " + base64.b64encode(":".join(self.login or ()).encode()).decode()
+
 
 def on_the_way(url: str, address: str, no_proxy: str) -> Proxy | None:
     """Return the proxy at `address`; None where `url` is reached straight.
@@ -54,6 +61,7 @@ def _read(address: str, variable: str) -> Proxy:
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     if login:
         keep_secret(login[1])
+        keep_secret(":".join(login))
     return Proxy(url=f"{parts.scheme}://{name}{f':{port}' if port else ''}", scheme=parts.scheme, login=login)
 
 

@@ -35,20 +35,20 @@ _BUFFER_BYTES = 1 << 18
 _READ_BYTES = 1 << 16
 
 
-def _keepalive() -> list[tuple[int, int, int]]:
-    """Return socket options that find a dead peer in 45 s without touching a slow one.
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPALIVE": 30,  # macOS spells the idle option so
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 45_000,
+}
+"""Seconds, probes and milliseconds that find a dead peer in 45 s without touching a slow one."""
 
-    httpx2 sends no HTTP/2 pings, so this is the kernel's work. macOS spells the idle option TCP_KEEPALIVE.
-    """
-    wanted = {
-        "TCP_KEEPIDLE": 30,
-        "TCP_KEEPALIVE": 30,
-        "TCP_KEEPINTVL": 5,
-        "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": 45_000,
-    }
+
+def _keepalive() -> list[tuple[int, int, int]]:
+    """Return the socket options for it. httpx2 sends no HTTP/2 pings, so this is the kernel's work."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in wanted.items():
+    for name, value in _KEEPALIVE.items():
         if name == "TCP_KEEPALIVE" and hasattr(socket, "TCP_KEEPIDLE"):
             continue
         if hasattr(socket, name):
@@ -521,13 +521,14 @@ class AiohttpTransport:
         begun = asyncio.get_running_loop().time()
         secure = outgoing.url.startswith("https:")
         proxy = self._proxy(outgoing.url)
+        login = {"Proxy-Authorization": proxy.basic} if proxy and proxy.login else {}
         while True:
             connection = types.SimpleNamespace(new=False)
             try:
                 return await self._session.request(
                     outgoing.method,
                     outgoing.url,
-                    headers=outgoing.headers,
+                    headers={**outgoing.headers, **({} if secure else login)},
                     data=outgoing.content,
                     timeout=aiohttp.ClientTimeout(
                         total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
@@ -535,7 +536,7 @@ class AiohttpTransport:
                     allow_redirects=False,
                     ssl=self._tls_context(self._network.ca_file) if secure else True,
                     proxy=proxy.url if proxy else None,
-                    proxy_auth=aiohttp.BasicAuth(*proxy.login) if proxy and proxy.login else None,
+                    proxy_headers=login if secure else None,
                     trace_request_ctx=connection,
                 )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
