@@ -414,7 +414,7 @@ def test_what_a_request_leaves_open_is_filled() -> None:
             yield done(assistant("ok"))
 
     chosen = providers.Settings(max_retries=0, stall_timeout_s=1, effort="low", temperature=0.5, seed=7)
-    provider = providers._Defaults(Spy(), resolve("groq", settings()), chosen)
+    provider = providers._Defaults(Spy(), resolve("groq", settings()), chosen, settings())
     for model in ("", "groq/openai/gpt-oss-120b", "other"):
         events_of(provider, replace(ASK, model=model, temperature=0.0))
     assert [request.model for request in seen] == ["openai/gpt-oss-120b", "openai/gpt-oss-120b", "other"]

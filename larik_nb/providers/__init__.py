@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from larik_nb._imports import collector_paused
 from larik_nb.config import Config, Transport, check_arguments
@@ -14,6 +14,9 @@ from larik_nb.providers._build import build
 from larik_nb.providers._presets import Quirks, Route
 from larik_nb.providers._resolve import Resolved, resolve, role_names
 from larik_nb.types import Effort, Request, StreamEvent
+
+if TYPE_CHECKING:
+    from larik_nb.providers._probe import Probed
 
 __all__ = [
     "Provider",
@@ -104,7 +107,7 @@ def connect(
             provider = build(resolved, config, api_key=api_key, settings=chosen)
     except ConfigError as exc:
         return UnavailableProvider(resolved.provider, exc)
-    return _Defaults(provider, resolved, chosen)
+    return _Defaults(provider, resolved, chosen, config)
 
 
 class UnavailableProvider:
@@ -132,11 +135,12 @@ class UnavailableProvider:
 class _Defaults:
     """Fills what a request leaves open: the model's id within its provider, and the settings of `connect`."""
 
-    def __init__(self, provider: Provider, resolved: Resolved, settings: Settings) -> None:
+    def __init__(self, provider: Provider, resolved: Resolved, settings: Settings, config: Config) -> None:
         self.name = provider.name
         self.model = resolved.model
         self.resolved = resolved
         self._provider = provider
+        self._config = config
         self._open = {name: value for name in _REQUEST_FIELDS if (value := getattr(settings, name)) is not None}
 
     def __repr__(self) -> str:
@@ -144,6 +148,12 @@ class _Defaults:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         return self._provider.stream(self._filled(request))
+
+    async def probe(self, model: str = "") -> Probed:
+        """Return what the server says of a model (`_probe.ModelProber`)."""
+        from larik_nb.providers import _probe
+
+        return await _probe.probe(self.resolved.route, model or self.model, self._config)
 
     def _filled(self, request: Request) -> Request:
         changes = {name: value for name, value in self._open.items() if getattr(request, name) is None}

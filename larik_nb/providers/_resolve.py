@@ -306,6 +306,14 @@ def _first_stored(config: Config) -> Resolved | None:
     return None
 
 
+def _running(config: Config) -> Resolved | None:
+    """Return a model of a server that runs on this machine."""
+    from larik_nb.providers import _probe
+
+    found = _probe.running(config)
+    return Resolved(model=found[1], route=found[0], source=f"{found[0].name} runs here") if found else None
+
+
 def _embedded(config: Config) -> Resolved | None:
     from importlib.util import find_spec
 
@@ -330,5 +338,5 @@ def _local_model(config: Config) -> str:
     return (cache.best_present(known) or known[-1]).name
 
 
-_UNNAMED: tuple[Callable[[Config], Resolved | None], ...] = (_first_key, _first_stored, _embedded)
-"""What answers when no model is named, in order; each looks only at what costs no request."""
+_UNNAMED: tuple[Callable[[Config], Resolved | None], ...] = (_first_key, _first_stored, _running, _embedded)
+"""What answers when no model is named, in order; a server is looked for on this machine only."""

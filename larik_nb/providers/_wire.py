@@ -9,7 +9,8 @@ import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from larik_nb import errors
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
@@ -63,6 +64,20 @@ class Wire:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class ModelList(NamedTuple):
+    """How a wire format lists models; None for a path: it does not.
+
+    Attributes:
+        path: Joined to the base URL.
+        headers: Beside the credential.
+        after: The field of an answer that names the next page, and the query that asks for it.
+    """
+
+    path: str | None
+    headers: Mapping[str, str] = MappingProxyType({})
+    after: tuple[str, str] | None = None
+
+
 class Decoder(Protocol):
     """Reads one answer.
 
@@ -101,6 +116,7 @@ class Adapter(Protocol):
     """One vendor's wire format, both ways."""
 
     framing: Framing
+    model_list: ModelList
 
     def encode(self, request: Request) -> Wire:
         """Return the HTTP request that asks `request`."""

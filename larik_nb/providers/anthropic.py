@@ -15,7 +15,7 @@ from larik_nb.providers._abilities import effort_level
 from larik_nb.providers._fields import Frames, count, record, records, string
 from larik_nb.providers._replay import IMAGE_TYPES, Piece, own
 from larik_nb.providers._turns import as_text, media_to_user, turns, words
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Anthropic:
     """
 
     framing: Framing = "sse"
+    model_list = ModelList("/v1/models?limit=1000", {"anthropic-version": API_VERSION}, ("last_id", "after_id"))
 
     def __init__(self, *, provider: str = "anthropic", abilities: Abilities = unknown) -> None:
         self._provider = provider

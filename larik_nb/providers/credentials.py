@@ -94,6 +94,16 @@ def best(route: Route, config: Config, *, api_key: str | None = None) -> Credent
     return found or (stored(route) if likely else NO_KEY)
 
 
+async def key(route: Route, config: Config) -> str | None:
+    """Return the key itself, from its command where one prints it; None where there is none.
+
+    Raises:
+        ConfigError: As `find`, or the command failed.
+    """
+    found = best(route, config)
+    return await found.command.current() if found.command else found.key
+
+
 def _command(command: str, ttl_s: float, source: str) -> Credential:
     from larik_nb.providers import _key_command
 

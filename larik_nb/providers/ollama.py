@@ -12,7 +12,7 @@ from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
 from larik_nb.providers._replay import own
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, result_text, turns
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.providers.openai_compatible import function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
@@ -40,6 +40,7 @@ class Ollama:
     """
 
     framing: Framing = "ndjson"
+    model_list = ModelList("/api/tags")
 
     def __init__(
         self,

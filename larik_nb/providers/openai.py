@@ -14,7 +14,7 @@ from larik_nb.providers._abilities import effort_level, samples
 from larik_nb.providers._fields import Frames, count, record, records, string
 from larik_nb.providers._replay import IMAGE_TYPES, Piece, data_url, own
 from larik_nb.providers._turns import as_text, media_to_user, result_text, turns
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class OpenAI:
     """
 
     framing: Framing = "sse"
+    model_list = ModelList("/models")
 
     def __init__(self, *, provider: str = "openai", abilities: Abilities = unknown) -> None:
         self._provider = provider

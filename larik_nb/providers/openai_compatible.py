@@ -29,7 +29,7 @@ from larik_nb.providers._turns import (
     result_text,
     turns,
 )
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class OpenAICompatible:
         self._provider = provider
         self._quirks = quirks
         self._abilities = abilities
+        self.model_list = ModelList(quirks.models_path)
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the bearer header, none without a key."""
