@@ -99,6 +99,8 @@ class Presets:
     roles: Mapping[str, str]
     conventions: tuple[tuple[str, str | None], ...]
     key_prefixes: tuple[str, ...]
+    sizes: Mapping[str, str]
+    other_trades: str
 
 
 @cache
@@ -115,6 +117,8 @@ def presets() -> Presets:
         roles=data["roles"],
         conventions=tuple((pattern, owner) for pattern, owner in data["conventions"]),
         key_prefixes=tuple(data["key_prefixes"]),
+        sizes=data["sizes"],
+        other_trades=data["other_trades"],
     )
 
 
