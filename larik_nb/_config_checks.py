@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from larik_nb.errors import ConfigError
 
 HOURS_A_DAY = 24
+_HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -93,6 +94,13 @@ def _header(value: Any, place: Place) -> str:
     if not text.isascii() or not text.isprintable():
         raise place.error("holds characters that no HTTP header can carry")
     return text
+
+
+def _headers(value: Any, place: Place) -> Mapping[str, str]:
+    for name in _object(value, place):
+        if not re.fullmatch(_HEADER_NAME, str(name)):
+            raise place.error("holds a name that no HTTP header can have")
+    return MappingProxyType({str(name): _header(item, place.at(name)) for name, item in value.items()})
 
 
 def _flag(value: Any, place: Place) -> bool:
@@ -182,7 +190,14 @@ def _object(value: Any, place: Place) -> Mapping[str, Any]:
 
 _PRINTABLE = r"^[ -~]*[!-~][ -~]*$"
 TEXT = Check(_text, {"type": "string", "pattern": r"\S"})
-HEADER = Check(_header, {"type": "string", "pattern": _PRINTABLE})
+HEADERS = Check(
+    _headers,
+    {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{_HEADER_NAME}$"},
+        "additionalProperties": {"type": "string", "pattern": _PRINTABLE},
+    },
+)
 FLAG = Check(_flag, {"type": "boolean"})
 NUMBER = Check(_number, {"type": "number"})
 WHOLE = Check(_whole, {"type": "integer"})

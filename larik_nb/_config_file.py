@@ -30,9 +30,17 @@ _here = threading.RLock()
 def config_path(env: Mapping[str, str]) -> Path | None:
     """Return where the user's settings file is or would be; None where no home folder is known."""
     if named := env.get("LARIK_CONFIG"):
-        return Path(named).expanduser()
+        return expanded(named)
     folder = config_folder(env, sys.platform)
     return folder / "larik" / "config.json" if folder else None
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the home folder in the place of ~, where there is such a user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def config_folder(env: Mapping[str, str], platform: str) -> Path | None:

@@ -12,7 +12,7 @@ from larik_nb._config_checks import (
     DAY,
     DURATION,
     FLAG,
-    HEADER,
+    HEADERS,
     HOURS,
     NUMBER,
     OBJECT,
@@ -84,7 +84,7 @@ _PROVIDER = Fields(
     api_key_env=Key(TEXT, "The environment variable that holds the key."),
     api_key_command=Key(TEXT, "A command of the shell that prints the key, as one line."),
     api_key_ttl=Key(DURATION, 'How long what the command printed is used: seconds, or "5m".'),
-    headers=Key(each(HEADER), "Headers sent with each request."),
+    headers=Key(HEADERS, "Headers sent with each request."),
     quirks=Key(OBJECT, "How the host deviates from its wire format."),
 )
 _NETWORK = Fields(
@@ -250,5 +250,5 @@ ARGUMENTS = Fields(
     top_p=Key(NUMBER, "Nucleus sampling."),
     max_tokens=Key(COUNT, "Limit of the answer, thinking included."),
     seed=Key(WHOLE, "Seed of the sampling."),
-    headers=Key(each(HEADER), "Headers sent with each request."),
+    headers=Key(HEADERS, "Headers sent with each request."),
 )

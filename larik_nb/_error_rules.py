@@ -60,6 +60,9 @@ WORDS: dict[str, tuple[str, ...]] = {
         r"headers?\b", "embedding", "maximum number of items", "array too long", "string too long", "string above",
         "temperature", r"top [pk]\b", "logprobs", "logit bias", r"\bseed\b", "safety identifier", "user id",
         "budget tokens", "thinking budget", "reasoning tokens", "cache control", "number of tools", "too many tools",
+        r"(?:array|list|name|title|url|key|\bid|label|value|description|enum|vector) (?:length|size)",
+        r"(?:length|size) of (?:the )?(?:array|list|name|title|url|key|\bid|label|value|enum|vector)",
+        "positive integer", "must be an? (?:valid )?(?:integer|number|int|float|bool|string|list|array|object|dict)",
         "tools? : max", "time ?out", "timed out", r"memory\b", "penalty", "cache key",
     ),
 }  # fmt: skip
@@ -218,7 +221,7 @@ OUTPUT_CAP = Rule(
     unless=(
         "prompt", r"\binputs?\b", "messages", "conversation", "history", "text input",
         "tokens in (?:the |your )?request", r"got -\d", "too small", "is negative",
-        "(?:context|kv).{0,40}(?:reduce|shorten|full)",
+        "(?:context|kv).{0,40}(?:reduce|shorten|full)", r"context (?:has|is|of|contains|with) \d",
         "decoder", "输入",
         "(?:max|maximum) (?:input|prompt|context)",
     ),
@@ -242,7 +245,8 @@ OVERFLOW: tuple[Rule, ...] = (
         ),
         unless=(
             "long context", "string too long", "images? (?:size|exceeds?|is too|too)", "temperature",
-            "array too long",
+            "array too long", "positive integer",
+            "must be an? (?:valid )?(?:integer|number|int|float|bool|string|list|array|object|dict)",
         ),
     ),
     Rule(
@@ -292,8 +296,9 @@ OVERFLOW: tuple[Rule, ...] = (
         "context_overflow",
         (
             "range of input length",
+            r"\d (?:input |prompt )?tokens?,? (?:but|while|and|whereas) .{0,40}(?:limit|max|window|supports?|allows?|accepts?|handles?|takes?|at most|up to)\b.{0,30}\d",
             r"\d (?:input |prompt )?tokens?,? (?:but|while|and|whereas) .{0,30}(?:limit|max)",
-            r"cannot truncate to \d+",
+            r"cannot truncate to \d+", r"window of \d+ (?:tokens )?(?:is |was |has been )?(?:exhausted|full|used up)",
             r"max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d",
             "tokens? to keep from the (?:initial|first)",
             r"keep the first \d+ tokens",
@@ -427,6 +432,36 @@ PERMISSION = Rule(
         "not allowed to (?:be|have|set|contain)",
         r"(?:inputs?|fields?|propert\w+|parameters?|arguments?|keys?|values?) (?:is |are )not (?:allowed|permitted)",
         "extra inputs", "extraneous", "malformed",
+    ),
+)  # fmt: skip
+
+#: A request refused for the reasoning of earlier answers: a signature that does not hold, sealed content that cannot be
+#: read, an item without the one that belongs to it.
+REASONING = Rule(
+    "bad_request",
+    (
+        "signature", "encrypted content", r"\bthoughts?\b", "redacted thinking", "thinking blocks?",
+        "reasoning (?:item|content|block|detail)", r"\btype reasoning", r"\brs [0-9a-z]{6}",
+        "expected (?:an? )?thinking",
+    ),
+    unless=(
+        "(?:function|method|tool|type) signature",
+    ),
+)  # fmt: skip
+
+#: A request refused for something that is named. Where nothing is, a prompt near the window is a likely reason.
+EXPLAINED = Rule(
+    "bad_request",
+    (
+        r"\w\[\d+\]", r"\b(?:messages|input|contents|tools)\.\d", r"\b[a-z]{1,40}\.[a-z ]{1,40}: ",
+        r"\b(?:param|field|key|argument|propert|option|schema|role|header|value)\w*\b", "required", "missing",
+        "(?:not |un)support", "deprecat", "(?:must|should) (?:be|have|not|start|end|contain|match|alternate)", "expected",
+        "unexpected", "unknown", "unrecogni[sz]ed", "not (?:a )?valid", "not (?:allowed|permitted|found)",
+        "invalid (?!request|argument|input|prompt)", "tools?\b", "function", "images?\b", "json", "parse",
+        "temperature", "top [pk]", "stream", "duplicate", "empty", "必填", "缺少", "参数", "不支持",
+    ),
+    unless=(
+        "^(?:request contains an? )?(?:invalid request|invalid value|bad request|invalid argument)s?(?: error)?[.!]?$",
     ),
 )  # fmt: skip
 
@@ -620,8 +655,16 @@ STOPS: tuple[Rule, ...] = (
     Rule(
         "overloaded",
         (
-            "overload",
+            "overload", "insufficient .{0,10}resource", "capacity", r"\bbusy\b",
         ),
+    ),
+)  # fmt: skip
+
+#: A reason to stop that says only that something failed; beside an error it says nothing.
+FAILED_STOP = Rule(
+    "server_error",
+    (
+        r"\berror\b", "fail(?:ed|ure)", "abort", "time ?out", "unavailable",
     ),
 )  # fmt: skip
 

@@ -35,6 +35,7 @@ SENTENCES: dict[str, Sentence] = {
     "server_error": Sentence("{who} failed{status}{wait}", _TRY_AGAIN, short="failed{status}"),
     "timeout": Sentence("{who} took too long{status}", _TRY_AGAIN, short="took too long"),
     "context_overflow": Sentence("the conversation is too long for {model}{status}{tokens}", "Shorten it, or begin anew:  %larik reset", short="conversation too long{tokens}"),
+    "probably": Sentence("the conversation is probably too long for {model}{status}{tokens}", "Shorten it, or begin anew:  %larik reset", short="conversation probably too long{tokens}"),
     "bad_request": Sentence("{who} refused the request{status}", "Change what it names and ask again", short="refused the request{status}"),
     "content_filter": Sentence("{who} refused the content{status}", "Word it differently, or choose another model:  %model", short="content refused"),
     "wire": Sentence("{who} sent something that could not be read{status}", "Check that base_url is a model API", short="unreadable answer"),

@@ -92,6 +92,11 @@ def _by_stop(answer: Answer) -> str | None:
     return _first(rules.STOPS, [as_phrase(stop) for stop in answer.stops])
 
 
+def stop(reason: str) -> str | None:
+    """The kind of failure that a reason to stop tells of, by itself."""
+    return _first((*rules.STOPS, rules.FAILED_STOP), [as_phrase(reason)])
+
+
 def _by_code(answer: Answer, phrases: list[str]) -> str | None:
     """The innermost code that decides on its own; words first, bare numbers after."""
     codes = answer.ordered_codes()
@@ -160,7 +165,7 @@ def _refined(kind: str, answer: Answer, phrases: list[str], status: int | None) 
     if kind == "context_overflow":
         return _overflow(answer, status)
     hint = _error_numbers.retry_hint(answer.text()) if kind in _WAITING else None
-    verdict = Verdict(kind=kind, status=status, retry_hint=hint, cause=_cause(answer, phrases, status))
+    verdict = Verdict(kind=kind, status=status, retry_hint=hint, cause=_cause(kind, answer, phrases, status))
     if kind == "quota" and not _is_long(answer, phrases):
         return replace(verdict, retryable=True, cools="short")
     if kind == "rate_limit" and any(map(_error_numbers.too_large_for_any_minute, phrases)):
@@ -179,12 +184,21 @@ def _sharper(kind: str, phrases: list[str]) -> str:
     return kind
 
 
-def _cause(answer: Answer, phrases: list[str], status: int | None) -> str:
+def _cause(kind: str, answer: Answer, phrases: list[str], status: int | None) -> str:
     """What finer than the kind decides the remedy."""
     if status == 407:
         return "proxy_login"
     elsewhere = status is not None and (300 <= status < 400 or status == 405 or (status < 300 and answer.is_page))
-    return "address" if elsewhere or (status == 404 and matches(rules.WRONG_ADDRESS, phrases)) else ""
+    if elsewhere or (status == 404 and matches(rules.WRONG_ADDRESS, phrases)):
+        return "address"
+    return _blame(phrases) if kind == "bad_request" else ""
+
+
+def _blame(phrases: list[str]) -> str:
+    """What a refused request is refused for: the reasoning sent back, something that is named, or nothing that is."""
+    if matches(rules.REASONING, phrases):
+        return "reasoning"
+    return "" if matches(rules.EXPLAINED, phrases) else "unexplained"
 
 
 #: Kinds after which waiting may help.

@@ -1,7 +1,8 @@
 """The two ways to send a request. Imported by `http.py` at the first request, by nothing else.
 
-The stock one drives httpcore2, httpx2's engine, without the client above it: that client costs as much again at
-start, and cookies, redirects and authentication flows are things an API call must not do.
+The stock one drives h11, httpx2's own HTTP/1.1 engine, without the client and the pool above it: importing those took
+half of the time that a process needs to its first answer, and each delta passed five of their layers. Cookies,
+redirects and authentication flows are things an API call must not do.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import asyncio
 import re
 import socket
 import types
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import quote, urlsplit
 
-import httpcore2
+import h11
 
 from larik_nb.errors import ConfigError
 from larik_nb.http import REST_S, Outgoing, Reply
@@ -46,7 +48,7 @@ _KEEPALIVE = {
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
-    """Return the socket options for it. httpx2 sends no HTTP/2 pings, so this is the kernel's work."""
+    """Return the socket options for it. HTTP/1.1 has no pings, so this is the kernel's work."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in _KEEPALIVE.items():
         if name == "TCP_KEEPALIVE" and hasattr(socket, "TCP_KEEPIDLE"):
@@ -60,7 +62,7 @@ _READS_AT_ONCE = 8
 """Reads of an answer without a rest: the first words are not held back."""
 
 
-# -- httpcore2 over plain asyncio -----------------------------------------------------------------------------
+# -- h11 over plain asyncio -----------------------------------------------------------------------------
 class Rechunker:
     """Joins the HTTP chunks of a response as any proxy may, before h11 reads them.
 
@@ -172,7 +174,35 @@ def _chunk(pieces: list[bytes]) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data) if data else b""
 
 
-class _StaleError(httpcore2.ReadError):
+class TransportError(Exception):
+    """A request did not get through. The names are the ones that HTTP clients share; `errors.transport` reads them."""
+
+
+class ConnectError(TransportError):
+    """No connection: refused, no such host, a certificate that does not hold."""
+
+
+class ConnectTimeout(TransportError):
+    """No connection in time."""
+
+
+class ReadError(TransportError):
+    """The connection broke."""
+
+
+class ReadTimeout(TransportError):
+    """No bytes for the stall limit."""
+
+
+class WriteTimeout(TransportError):
+    """The server took no bytes for the stall limit."""
+
+
+class RemoteProtocolError(TransportError):
+    """The server ended the connection where it must not."""
+
+
+class _StaleError(ReadError):
     """The server had closed a kept connection before it saw the request: sending it again repeats nothing."""
 
 
@@ -231,22 +261,23 @@ class _Socket(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def through_tls(self, transport: asyncio.Transport) -> None:
-        """Go on inside TLS. What a proxy said before does not make the connection a used one."""
-        self.transport = transport
+    def through(self, transport: asyncio.BaseTransport | None) -> None:
+        """Go on behind a proxy, inside TLS where a transport is given: what the proxy said was no answer."""
+        if transport is not None:
+            self.transport = transport  # type: ignore[assignment]  # always a full transport here
         self._used = False
 
-    # httpcore2's side
+    # the connection's side
     async def read(self, max_bytes: int, timeout: float | None) -> bytes:
         while True:
-            data = await self._raw(max_bytes, timeout)
+            data = await self.raw(max_bytes, timeout)
             if not data:
                 return self._chunks.end()
             data = self._chunks.feed(data)
             if data:
                 return data
 
-    async def _raw(self, max_bytes: int, timeout: float | None) -> bytes:
+    async def raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
             await self._rest()
         if not self._buffer and not self.at_end:
@@ -261,7 +292,7 @@ class _Socket(asyncio.Protocol):
             if self._used and not self._answered and asyncio.get_running_loop().time() < self._sent_at + _STALE_S:
                 raise _StaleError("the kept connection had ended")
             if self.lost is not None:
-                raise httpcore2.ReadError(str(self.lost)) from self.lost
+                raise ReadError(str(self.lost)) from self.lost
             return b""
         data = bytes(self._buffer[:max_bytes])
         del self._buffer[:max_bytes]
@@ -299,11 +330,11 @@ class _Socket(asyncio.Protocol):
         if loop.time() < self._deadline:
             self._timer = loop.call_at(self._deadline, self._check)
         elif not self._reader.done():
-            self._reader.set_exception(httpcore2.ReadTimeout("no data within the stall limit"))
+            self._reader.set_exception(ReadTimeout("no data within the stall limit"))
 
     async def write(self, data: bytes, timeout: float | None) -> None:
         if self.transport is None or self.at_end:
-            raise _StaleError("the kept connection had ended")
+            raise (_StaleError if self._used else ReadError)("the connection had ended")
         self._answered = False
         self._sent_at = asyncio.get_running_loop().time()
         self._chunks.restart()
@@ -313,7 +344,7 @@ class _Socket(asyncio.Protocol):
             try:
                 await asyncio.wait_for(asyncio.shield(self._writer), timeout)
             except TimeoutError as exc:
-                raise httpcore2.WriteTimeout("the server takes no data") from exc
+                raise WriteTimeout("the server takes no data") from exc
 
     @property
     def readable(self) -> bool:
@@ -321,162 +352,214 @@ class _Socket(asyncio.Protocol):
         return self.at_end or bool(self._buffer)
 
 
-class _Stream(httpcore2.AsyncNetworkStream):
-    def __init__(self, protocol: _Socket, transport: asyncio.Transport) -> None:
-        self._protocol = protocol
-        self._transport = transport
+class _Connection:
+    """One HTTP/1.1 connection: the socket brings the bytes, h11 says what they mean."""
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return await self._protocol.read(max_bytes, timeout)
+    def __init__(self, wire: _Socket) -> None:
+        self._wire = wire
+        self._http = h11.Connection(h11.CLIENT)
+        self.idle_until = 0.0
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if buffer:
-            await self._protocol.write(buffer, timeout)
+    async def ask(self, outgoing: Outgoing, place: _Place) -> h11.Response:
+        """Send a request and return the answer's head."""
+        content = outgoing.content or b""
+        headers = [("host", place.authority), *place.headers, *outgoing.headers.items()]
+        if outgoing.content is not None:
+            headers.append(("content-length", str(len(content))))
+        parts: list[h11.Event] = [h11.Request(method=outgoing.method, target=place.target, headers=headers)]
+        parts += [h11.Data(data=content), h11.EndOfMessage()]
+        await self._wire.write(b"".join(self._http.send(part) or b"" for part in parts), outgoing.stall_s)
+        while True:
+            event = await self._event(outgoing.stall_s)
+            if isinstance(event, h11.Response):
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise RemoteProtocolError("the server ended the connection before it answered")
 
-    async def aclose(self) -> None:
-        # Not close(): a cancelled request must not wait for the peer's goodbye.
-        self._transport.abort()
+    async def body(self, stall_s: float) -> AsyncGenerator[bytes, None]:
+        """Yield the answer's body as it comes."""
+        while isinstance(event := await self._event(stall_s), h11.Data):
+            yield bytes(event.data)
 
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        import ssl
+    async def _event(self, stall_s: float) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            data = await self._wire.read(_READ_BYTES, stall_s)
+            if not data and self._http.their_state is h11.SEND_RESPONSE:
+                raise RemoteProtocolError("the server ended the connection before it answered")
+            self._http.receive_data(data)
+        return event
 
-        loop = asyncio.get_running_loop()
+    def reuse(self) -> bool:
+        """Make ready for the next request; False where the last one did not end, or the server wants to close."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE or self._wire.readable:
+            return False
+        self._http.start_next_cycle()
+        return True
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a kept connection can still be used."""
+        return not self._wire.readable and asyncio.get_running_loop().time() < self.idle_until
+
+    def abort(self) -> None:
+        """Close at once: a cancelled request must not wait for the peer's goodbye."""
+        if self._wire.transport is not None:
+            self._wire.transport.abort()
+
+
+class _Place(NamedTuple):
+    """Where a request goes: the connection's key, and what the request's head says."""
+
+    scheme: str
+    host: str
+    port: int
+    authority: str
+    target: str
+    proxy: Proxy | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, url: str, proxy: Proxy | None) -> _Place:
         try:
-            wrapped = await loop.start_tls(
-                self._transport,
-                self._protocol,
-                ssl_context,
-                server_hostname=server_hostname,
-                ssl_handshake_timeout=timeout,
-            )
-        except ssl.SSLError as exc:
-            raise httpcore2.ConnectError(str(exc)) from exc
-        except TimeoutError as exc:
-            raise httpcore2.ConnectTimeout(str(exc)) from exc
-        except OSError as exc:
-            raise httpcore2.ConnectError(str(exc)) from exc
-        if wrapped is None:
-            raise httpcore2.ConnectError("the TLS handshake was cut off")
-        self._protocol.through_tls(wrapped)
-        return _Stream(self._protocol, wrapped)
+            parts = urlsplit(url)
+            host = (parts.hostname or "").encode("idna").decode() if not url.isascii() else parts.hostname or ""
+            usual = {"http": 80, "https": 443}[parts.scheme]
+            port = parts.port or usual
+        except ValueError as exc:
+            raise ConfigError(f"the address {url!r} cannot be used: {exc}", key="base_url") from exc
+        named = f"[{host}]" if ":" in host else host
+        target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~") + (f"?{parts.query}" if parts.query else "")
+        authority = named if port == usual else f"{named}:{port}"
+        if proxy is None or proxy.is_socks or parts.scheme == "https":
+            return cls(parts.scheme, host, port, authority, target, proxy)
+        # A proxy without a tunnel reads the request itself: whereto, and who asks.
+        login = (("proxy-authorization", proxy.basic),) if proxy.login else ()
+        return cls(parts.scheme, host, port, authority, f"http://{authority}{target}", proxy, login)
 
-    def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable":
-            return self._protocol.readable
-        names = {"client_addr": "sockname", "server_addr": "peername"}
-        return self._transport.get_extra_info(names.get(info, info))
-
-
-class _Backend(httpcore2.AsyncNetworkBackend):
-    """Sockets for httpcore2 straight from asyncio: one future a read instead of a cancel scope, and no anyio calls."""
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        local = (local_address, 0) if local_address else None
-        connecting = loop.create_connection(_Socket, host, port, local_addr=local, happy_eyeballs_delay=0.25)
-        try:
-            transport, protocol = await asyncio.wait_for(connecting, timeout)
-        except TimeoutError as exc:
-            raise httpcore2.ConnectTimeout(f"no connection within {timeout:g} s") from exc
-        except OSError as exc:
-            raise httpcore2.ConnectError(str(exc)) from exc
-        connection: socket.socket = transport.get_extra_info("socket")
-        for option in (*_keepalive(), *(socket_options or ())):
-            connection.setsockopt(*option)
-        return _Stream(protocol, transport)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    @property
+    def key(self) -> tuple[str, str, int, Proxy | None]:
+        """What requests must share to share a connection."""
+        return self.scheme, self.host, self.port, self.proxy
 
 
 class PoolTransport:
-    """httpcore2's HTTP/1.1 pools: one for each way out, http or https, straight or through a proxy, made when needed."""
+    """Connections over plain asyncio, kept for the next request to the same place."""
 
     def __init__(self, network: Network, tls_context: Callable[[str | None], ssl.SSLContext]) -> None:
         self._network = network
         self._tls_context = tls_context
-        self._pools: dict[tuple[str, Proxy | None], httpcore2.AsyncConnectionPool] = {}
-
-    def _pool(self, url: str, scheme: str) -> httpcore2.AsyncConnectionPool:
-        proxy = self._network.proxy(url)
-        pool = self._pools.get((scheme, proxy))
-        if pool is None:
-            pool = self._pools[scheme, proxy] = self._made(scheme, proxy)
-        return pool
-
-    def _made(self, scheme: str, proxy: Proxy | None) -> httpcore2.AsyncConnectionPool:
-        shape: dict[str, Any] = {
-            "ssl_context": self._tls_context(self._network.ca_file) if scheme == "https" else None,
-            "max_connections": None,
-            "max_keepalive_connections": _KEPT_CONNECTIONS,
-            "keepalive_expiry": _KEPT_S,
-            "network_backend": _Backend(),
-        }
-        if proxy is None:
-            return httpcore2.AsyncConnectionPool(**shape)
-        if proxy.scheme.startswith("socks"):
-            return _socks(proxy, shape)
-        inner = self._tls_context(self._network.ca_file) if proxy.scheme == "https" else None
-        return httpcore2.AsyncHTTPProxy(proxy.url, proxy_auth=proxy.login, proxy_ssl_context=inner, **shape)
+        self._kept: dict[tuple[str, str, int, Proxy | None], list[_Connection]] = {}
+        self._open: set[_Connection] = set()
 
     async def send(self, outgoing: Outgoing) -> Reply:
         """Send and return the reply once its headers are there.
 
         Raises:
-            Exception: One of httpcore2's, which `errors.transport` knows by name.
+            Exception: One of this module's or h11's, which `errors.transport` knows by name.
         """
-        url = httpcore2.URL(outgoing.url)
-        headers = [(b"host", _authority(url)), *((k.encode(), v.encode()) for k, v in outgoing.headers.items())]
-        content = outgoing.content
-        if content is not None:
-            headers.append((b"content-length", b"%d" % len(content)))
-        timeouts = {"connect": outgoing.connect_s, "read": outgoing.stall_s, "write": outgoing.stall_s}
-        request = httpcore2.Request(
-            outgoing.method, url, headers=headers, content=content, extensions={"timeout": timeouts}
-        )
-        response = await self._sent(self._pool(outgoing.url, url.scheme.decode()), request)
-        pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
-        return Reply(response.status, dict(pairs), aiter(response.stream), response.aclose)  # type: ignore[arg-type]
-
-    @staticmethod
-    async def _sent(pool: httpcore2.AsyncConnectionPool, request: httpcore2.Request) -> httpcore2.Response:
+        place = _Place.of(outgoing.url, self._network.proxy(outgoing.url))
         while True:
+            connection = self._take(place) or await self._connect(place, outgoing.connect_s)
             try:
-                return await pool.handle_async_request(request)
+                response = await connection.ask(outgoing, place)
             except _StaleError:
                 # Some servers announce keep-alive and close all the same. A new connection never gets here.
-                continue
+                self._drop(connection)
+            except BaseException:
+                self._drop(connection)
+                raise
+            else:
+                break
+        body = connection.body(outgoing.stall_s)
+
+        async def close() -> None:
+            await body.aclose()
+            self._give_back(place, connection)
+
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+        return Reply(response.status_code, headers, body, close)
+
+    def _take(self, place: _Place) -> _Connection | None:
+        kept = self._kept.get(place.key, [])
+        while kept:
+            connection = kept.pop()
+            if connection.is_fresh:
+                return connection
+            self._drop(connection)
+        return None
+
+    def _give_back(self, place: _Place, connection: _Connection) -> None:
+        kept = self._kept.setdefault(place.key, [])
+        if len(kept) >= _KEPT_CONNECTIONS or not connection.reuse():
+            self._drop(connection)
+            return
+        connection.idle_until = asyncio.get_running_loop().time() + _KEPT_S
+        kept.append(connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        connection.abort()
+
+    async def _connect(self, place: _Place, limit_s: float) -> _Connection:
+        try:
+            async with asyncio.timeout(limit_s):
+                wire = await self._opened(place, limit_s)
+        except TimeoutError as exc:
+            raise ConnectTimeout(f"no connection within {limit_s:g} s") from exc
+        except OSError as exc:
+            raise ConnectError(str(exc)) from exc
+        connection = _Connection(wire)
+        self._open.add(connection)
+        return connection
+
+    async def _opened(self, place: _Place, limit_s: float) -> _Socket:
+        proxy = place.proxy
+        if proxy is None:
+            return await self._dialled(place.host, place.port, place.scheme == "https", limit_s)
+        wire = await self._dialled(proxy.host, proxy.port, proxy.scheme == "https", limit_s)
+        try:
+            if proxy.is_socks or place.scheme == "https":
+                await self._tunnelled(wire, place, proxy, limit_s)
+        except BaseException:
+            if wire.transport is not None:
+                wire.transport.abort()
+            raise
+        return wire
+
+    async def _dialled(self, host: str, port: int, secure: bool, limit_s: float) -> _Socket:  # noqa: FBT001
+        tls: dict[str, Any] = {}
+        if secure:
+            context = self._tls_context(self._network.ca_file)
+            tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
+        loop = asyncio.get_running_loop()
+        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25, **tls)
+        opened: socket.socket = transport.get_extra_info("socket")
+        for option in _keepalive():
+            opened.setsockopt(*option)
+        return wire
+
+    async def _tunnelled(self, wire: _Socket, place: _Place, proxy: Proxy, limit_s: float) -> None:
+        """Go through a proxy to the place, and begin TLS with it where that is wanted."""
+        from larik_nb import _proxies
+
+        await _proxies.open_tunnel(wire, place.host, place.port, proxy, limit_s)
+        secured = None
+        if place.scheme == "https":
+            assert wire.transport is not None
+            secured = await asyncio.get_running_loop().start_tls(
+                wire.transport,
+                wire,
+                self._tls_context(self._network.ca_file),
+                server_hostname=place.host,
+                ssl_handshake_timeout=limit_s,
+            )
+        wire.through(secured)
 
     async def aclose(self) -> None:
-        for pool in self._pools.values():
-            await pool.aclose()
-        self._pools.clear()
-
-
-def _socks(proxy: Proxy, shape: dict[str, Any]) -> httpcore2.AsyncConnectionPool:
-    from importlib.util import find_spec
-
-    if find_spec("socksio") is None:
-        message = 'the way out is a SOCKS proxy, which needs the extra "socks": pip install "larik-nb[socks]"'
-        raise ConfigError(message, source="environment ALL_PROXY, HTTPS_PROXY or HTTP_PROXY")
-    # The names are looked up at the proxy in either spelling: behind one, this machine often cannot.
-    url = proxy.url.replace("socks5h:", "socks5:")
-    return httpcore2.AsyncSOCKSProxy(url, proxy_auth=proxy.login, **shape)
-
-
-def _authority(url: httpcore2.URL) -> bytes:
-    default = {b"http": 80, b"https": 443}[url.scheme]
-    host = b"[%s]" % url.host if b":" in url.host else url.host
-    return host if url.port in {None, default} else b"%s:%d" % (host, url.port)
+        """Close every connection."""
+        for connection in list(self._open):
+            self._drop(connection)
+        self._kept.clear()
 
 
 class AiohttpTransport:
@@ -545,9 +628,9 @@ class AiohttpTransport:
 
     def _proxy(self, url: str) -> Proxy | None:
         proxy = self._network.proxy(url)
-        if proxy is not None and proxy.scheme.startswith("socks"):
+        if proxy is not None and proxy.is_socks:
             message = "aiohttp cannot go through a SOCKS proxy"
-            raise ConfigError(message, key="network.transport", remedy='Set it to "httpx2"')
+            raise ConfigError(message, key="network.transport", remedy='Set it to "h11"')
         return proxy
 
     async def aclose(self) -> None:

@@ -33,7 +33,7 @@ __all__ = [
     "schema",
 ]
 
-Transport = Literal["httpx2", "aiohttp"]
+Transport = Literal["h11", "aiohttp"]
 Isolation = Literal["worktree"]
 Context = Literal["minimal"]
 CooldownName = Literal["fixed", "breaker"]
@@ -105,7 +105,7 @@ class NetworkConfig:
 
     stall_timeout_seconds: float = STALL_TIMEOUT_S
     ca_file: str | None = None
-    transport: Transport = "httpx2"
+    transport: Transport = "h11"
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
 
@@ -289,7 +289,7 @@ def schema() -> dict[str, Any]:
 def _settings(config: Any, env: Mapping[str, str]) -> tuple[Any, str]:
     if isinstance(config, Mapping):
         return dict(config), "the settings given"
-    path = Path(config).expanduser() if config is not None else config_path(env)
+    path = _config_file.expanded(config) if config is not None else config_path(env)
     if path is None:
         return {}, "no settings file"
     must_exist = config is not None or "LARIK_CONFIG" in env
@@ -319,10 +319,14 @@ def check_base_url(url: str, *, key: str, source: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        (parts.hostname or "").encode("idna")  # an empty label, or one of more than 63 characters
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or any(char.isspace() for char in url):
         raise ConfigError("is not an http:// or https:// address", key=key, source=source, remedy=remedy)
+    if not url.isascii():
+        remedy = "Write the host as xn--… and the path with %"
+        raise ConfigError("holds characters that no address can carry", key=key, source=source, remedy=remedy)
     if "@" in parts.netloc:
         raise ConfigError("holds a user name or password", key=key, source=source, remedy="Use api_key or headers")
     if parts.query or parts.fragment:

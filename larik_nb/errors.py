@@ -373,6 +373,14 @@ def classify(status: int | None, headers: Mapping[str, str] | None, body: bytes,
     return _as_error(answer, _error_verdict.decide(answer))
 
 
+def stopped(reason: str) -> APIError | None:
+    """Return what a server's reason to end an answer tells of, where it is a failure; None where it is an end."""
+    from larik_nb import _error_verdict
+
+    kind = _error_verdict.stop(reason)
+    return _BY_KIND[kind](kind=kind, said=reason) if kind else None
+
+
 def _as_error(answer: Answer, verdict: Verdict) -> APIError:
     from larik_nb import _error_answer
 

@@ -1,6 +1,6 @@
 """The only file that opens a socket: one pooled client per event loop, time-outs and the stall limit.
 
-The seam is `Transport`. The stock one is httpx2's engine, httpcore2, over asyncio; the fast one (extra `fast`) is
+The seam is `Transport`. The stock one is h11, httpx2's engine, over asyncio; the fast one (extra `fast`) is
 aiohttp. Nothing of them is imported before the first request.
 
 Every read has the stall limit and there is no limit on the whole, so a slow model is never cut off. Leaving the
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -32,7 +33,7 @@ from larik_nb._network import Network
 if TYPE_CHECKING:
     import ssl
 
-TransportName = Literal["httpx2", "aiohttp"]
+TransportName = Literal["h11", "aiohttp"]
 STRAIGHT = Network()
 """No proxy, and no authorities beside the system's."""
 
@@ -140,7 +141,7 @@ async def post(
     headers: Mapping[str, str],
     body: Mapping[str, Any],
     stall_timeout_s: float = 600.0,
-    transport: TransportName = "httpx2",
+    transport: TransportName = "h11",
     network: Network = STRAIGHT,
 ) -> AsyncGenerator[Reply, None]:
     """Send a JSON body and hand over the reply once its headers are there.
@@ -152,9 +153,24 @@ async def post(
     own = {"content-type": "application/json", **headers}
     async with request("POST", url, own, content, stall_timeout_s, transport, network) as reply:
         if reply.status >= 300:
-            text = await reply.read(ERROR_BODY_BYTES)
-            raise errors.classify(reply.status, reply.headers, text, where="http")
+            raise errors.classify(reply.status, reply.headers, await _told(reply, url), where="http")
         yield reply
+
+
+async def _told(reply: Reply, url: str) -> bytes:
+    """Return an error's body, what came of it where the connection broke: its status and beginning say enough."""
+    parts: list[bytes] = []
+    try:
+        async for part in reply:
+            parts.append(part)
+            if sum(map(len, parts)) >= ERROR_BODY_BYTES:
+                break
+    except errors.BadWire:
+        pass
+    except Exception as exc:
+        if _failure(exc, url, 0.0) is None:
+            raise
+    return b"".join(parts)
 
 
 @asynccontextmanager
@@ -164,7 +180,7 @@ async def request(
     headers: Mapping[str, str],
     content: bytes | None = None,
     stall_timeout_s: float = 600.0,
-    transport: TransportName = "httpx2",
+    transport: TransportName = "h11",
     network: Network = STRAIGHT,
 ) -> AsyncGenerator[Reply, None]:
     """Send a request and hand over whatever reply comes; redirects are not followed.
@@ -234,7 +250,7 @@ def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None
 
 
 # -- one client per loop --------------------------------------------------------------------------------------
-_TRANSPORTS = {"httpcore2", "aiohttp", "h11"}
+_TRANSPORTS = {"larik_nb", "aiohttp", "h11"}
 _Key = tuple[asyncio.AbstractEventLoop, str, Network]
 _clients: dict[_Key, _Client] = {}
 _before_fork: list[object] = []
@@ -282,7 +298,7 @@ def _build(name: TransportName, network: Network) -> Transport:
     with collector_paused():
         from larik_nb import _transports
 
-        if name == "httpx2":
+        if name == "h11":
             return _transports.PoolTransport(network, tls_context)
         try:
             return _transports.AiohttpTransport(network, tls_context)
@@ -294,13 +310,19 @@ def _build(name: TransportName, network: Network) -> Transport:
 def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
     """Return the TLS context for a file of authorities, made once: it costs 50 ms and every pool can share it.
 
-    A file that cannot be used leaves the system's authorities; `ca_warning` says so.
+    It trusts what the system trusts, whose store is not OpenSSL's on Windows and macOS. A file that cannot be used
+    leaves it at that; `ca_warning` says so.
     """
     context = _tls.get(ca_file)
     if context is None:
-        import httpcore2
+        import ssl
 
-        context = httpcore2.default_ssl_context()
+        if sys.platform in {"win32", "darwin"}:
+            import truststore
+
+            context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        else:
+            context = ssl.create_default_context()
         if ca_file is not None:
             _add_authorities(context, ca_file)
         _tls[ca_file] = context

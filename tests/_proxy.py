@@ -23,7 +23,7 @@ class Proxy:
 
     Args:
         port: Where it leads.
-        login: "user:password" it wants (HTTP only); None: nothing.
+        login: "user:password" it wants; None: nothing.
 
     Attributes:
         asked: What it was asked for: "GET http://…", "CONNECT host:port" or "SOCKS host:port".
@@ -102,9 +102,12 @@ class Proxy:
         return self._login is None or self._login in self.logins
 
     async def _socks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        count = (await reader.readexactly(1))[0]
-        await reader.readexactly(count)
-        writer.write(b"\x05\x00")
+        offered = await reader.readexactly((await reader.readexactly(1))[0])
+        wanted = 2 if self._login else 0
+        writer.write(bytes([SOCKS_VERSION, wanted if wanted in offered else 0xFF]))
+        if wanted not in offered or (wanted and not await self._logged_in(reader, writer)):
+            await writer.drain()
+            return
         kind = (await reader.readexactly(4))[3]
         size = (await reader.readexactly(1))[0] if kind == 3 else 4
         host = await reader.readexactly(size)
@@ -112,6 +115,14 @@ class Proxy:
         self.asked.append(f"SOCKS {host.decode() if kind == 3 else ipaddress.ip_address(host)}:{port}")
         writer.write(b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
         await self._lead(b"", reader, writer)
+
+    async def _logged_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        await reader.readexactly(1)
+        words = [await reader.readexactly((await reader.readexactly(1))[0]) for _ in range(2)]
+        self.logins.append(b":".join(words).decode())
+        fits = self.logins[-1] == self._login
+        writer.write(bytes([1, not fits]))
+        return fits
 
     async def _lead(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self._port)

@@ -71,7 +71,7 @@ class Server:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
         self.received: list[Received] = []
-        self._answers: list[Answer] = []
+        self._answers: list[list[Answer]] = []
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._ready = threading.Event()
@@ -86,9 +86,9 @@ class Server:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def url(self, answer: Answer) -> str:
-        """Return a base URL under which every path gives `answer`."""
-        self._answers.append(answer)
+    def url(self, *answers: Answer) -> str:
+        """Return a base URL under which every path gives the answers in turn, then always the last."""
+        self._answers.append(list(answers))
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/{len(self._answers) - 1}"
 
     @property
@@ -127,7 +127,8 @@ class Server:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.received.append(Received(method, path, headers, body))
-        answer = self._answers[int(path.split("/")[1])]
+        left = self._answers[int(path.split("/")[1])]
+        answer = left.pop(0) if len(left) > 1 else left[0]
         writer.write(_head(answer))
         if answer.pause_s:
             for piece in answer.framed():

@@ -1,6 +1,6 @@
 """A connection whose packets vanish: a stream in a network of its own whose far end is taken away without a word.
 
-    unshare -rn python tests/black_hole.py [--transport httpx2|aiohttp] [--scale N]
+    unshare -rn python tests/black_hole.py [--transport h11|aiohttp] [--scale N]
 
 Two network namespaces and a cable between them. Once the first words of an answer are there, the server's namespace
 drops every packet, as a lost VPN or a forgetful router does. Prints how long it took until the stream failed, and how.
@@ -78,7 +78,7 @@ async def until_it_fails(transport: http.TransportName, inside: int) -> tuple[fl
 def main() -> None:
     """Lay the cable, cut it, and measure."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--transport", choices=["httpx2", "aiohttp"], default="httpx2")
+    options.add_argument("--transport", choices=["h11", "aiohttp"], default="h11")
     options.add_argument("--scale", type=int, default=1)
     asked = options.parse_args()
     for name, value in _transports._KEEPALIVE.items():

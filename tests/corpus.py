@@ -430,7 +430,7 @@ def wire(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Run one of the commands."""
     if arguments[:1] == ["errors"]:
-        status: int = import_module("tests.corpus_errors").main(list(arguments[1:]))
+        status: int = import_module("tests.corpus_transports").main(list(arguments[1:]))
         return status
     parser = argparse.ArgumentParser(prog="corpus.py", description=__doc__.splitlines()[0] if __doc__ else None)
     commands = parser.add_subparsers(required=True)

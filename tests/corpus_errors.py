@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,8 +121,8 @@ def read_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
-def main(argv: Sequence[str], ask: Judge = directly) -> int:
-    """Print every miss and the score; 0 when there is no miss."""
+def main(argv: Sequence[str], ask: Judge = directly, ways: Mapping[str, int] | None = None) -> int:
+    """Print every miss, the ways the answers took, and the score; 0 when there is no miss."""
     parser = argparse.ArgumentParser(prog="corpus.py errors", description=__doc__)
     parser.add_argument("file", type=Path)
     scores = judge(read_rows(parser.parse_args(argv).file), ask)
@@ -130,6 +130,8 @@ def main(argv: Sequence[str], ask: Judge = directly) -> int:
     for miss in missed:
         told = " · ".join(f"{name}: {what}" for name, what in miss.wrong.items())
         sys.stdout.write(f"miss {miss.row['id']}  {told}  | {miss.got.message}\n")
+    for way, count in sorted((ways or {}).items()):
+        sys.stdout.write(f"{count:4} {way}\n")
     sys.stdout.write(f"rows right in every field {len(scores) - len(missed)}/{len(scores)}\n")
     sys.stdout.write(report(scores) + "\n")
     return bool(missed)

@@ -208,7 +208,7 @@ def test_a_broken_file_is_named_and_left_alone(tmp_path: Path, text: str | bytes
         ({"network": []}, "network in the settings given: must be an object, not a list"),
         (
             {"network": {"transport": "aiohtp"}},
-            "network.transport in the settings given: must be one of httpx2, aiohttp. Did you mean aiohttp?",
+            "network.transport in the settings given: must be one of h11, aiohttp. Did you mean aiohttp?",
         ),
         (
             {"network": {"stall_timeout_seconds": float("nan")}},
@@ -410,3 +410,25 @@ def test_no_text_form_of_the_settings_shows_a_secret(letters: str) -> None:
     }
     got = Config.load({"providers": {"corp": provider}, "extra": secret}, env={"CORP_KEY": secret})
     assert secret not in f"{got}{got!r}{got.providers}{got.providers['corp']!r}{got.network}{got.local}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://bücher.example/v1", "http://x.example/é", "http://a..b/v1", f"http://{'a' * 70}.example/v1"],
+)
+def test_an_address_that_no_request_could_carry_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"providers\.x\.base_url in the settings given: "):
+        Config.load({"providers": {"x": {"base_url": url}}}, env={})
+
+
+@pytest.mark.parametrize("name", ["x\ny: z", "", "a b", "é", "x:"])
+def test_a_header_that_no_request_could_carry_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="a name that no HTTP header can have"):
+        Config.load({"providers": {"x": {"headers": {name: "v"}}}}, env={})
+    with pytest.raises(ConfigError, match="a name that no HTTP header can have"):
+        check_arguments({"headers": {name: "v"}})
+
+
+def test_a_file_of_a_user_who_is_not_there_cannot_be_read() -> None:
+    with pytest.raises(ConfigError, match="cannot read the settings file"):
+        Config.load("~no-such-user/config.json", env={})

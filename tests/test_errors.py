@@ -320,6 +320,17 @@ def test_innermost_code_wins() -> None:
     assert (got.kind, got.code, got.type) == ("rate_limit", "rate_limit_exceeded", "invalid_request_error")
 
 
+def test_the_inner_of_two_codes_wins() -> None:
+    """Both would decide; a wrapper only passes on."""
+    assert classify("no", code="permission_denied", details={"error_code": "model_overloaded"}).kind == "overloaded"
+    assert classify("no", code="model_overloaded", details={"error_code": "permission_denied"}).kind == "permission"
+
+
+def test_money_behind_a_code_that_speaks_of_rates() -> None:
+    """Waiting brings no credit."""
+    assert classify("You have run out of credits.", status=429, code="rate_limit_exceeded").kind == "billing"
+
+
 @pytest.mark.parametrize("status", [200, 500, 502])
 def test_status_told_within(status: int) -> None:
     """A stream that began with 200, and a relay, are judged by the status they quote."""

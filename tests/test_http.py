@@ -30,7 +30,7 @@ def fake() -> Iterator[FakeProvider]:
         yield server
 
 
-@pytest.fixture(params=["httpx2", "aiohttp"])
+@pytest.fixture(params=["h11", "aiohttp"])
 def transport(request: pytest.FixtureRequest) -> TransportName:
     if request.param == "aiohttp":
         pytest.importorskip("aiohttp", reason="the extra `fast` is not installed")
@@ -39,7 +39,7 @@ def transport(request: pytest.FixtureRequest) -> TransportName:
 
 
 async def ask(
-    fake: FakeProvider, model: str, transport: TransportName = "httpx2", stall_timeout_s: float = 5
+    fake: FakeProvider, model: str, transport: TransportName = "h11", stall_timeout_s: float = 5
 ) -> AsyncGenerator[str, None]:
     """Yield the texts of an answer, read without any adapter."""
     frames = reader("sse")
@@ -281,6 +281,6 @@ def test_no_tls_context_is_made_for_plain_http(fake: FakeProvider) -> None:
         "        await r.read()\n"
         "asyncio.run(go())\n"
         "assert http._tls == {}\n"
-        "assert not {'httpx', 'httpx2', 'aiohttp', 'pydantic'} & set(sys.modules), 'a heavy import'\n"
+        "assert not {'httpx', 'httpx2', 'httpcore2', 'anyio', 'aiohttp', 'pydantic'} & set(sys.modules), 'a heavy import'\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=30)

@@ -23,7 +23,7 @@ from tests._proxy import Proxy, authority
 from tests._serve import Answer, Server
 
 ROOT = Path(__file__).resolve().parents[1]
-TRANSPORTS = ["httpx2", "aiohttp"]
+TRANSPORTS = ["h11", "aiohttp"]
 HELLO = Answer(body=b"hello", sizes=(2,))
 NAME = "models.test"
 """A host that only the proxy knows: asking this machine for it fails the test."""
@@ -48,7 +48,7 @@ def secure(signed: tuple[ssl.SSLContext, Path]) -> Iterator[Server]:
         yield server
 
 
-def fetch(url: str, network: Network, transport: http.TransportName = "httpx2", times: int = 1) -> list[bytes]:
+def fetch(url: str, network: Network, transport: http.TransportName = "h11", times: int = 1) -> list[bytes]:
     async def all_of_it() -> list[bytes]:
         bodies = []
         for _ in range(times):
@@ -183,22 +183,61 @@ def test_an_address_that_is_none_names_its_variable(address: str) -> None:
         Network.of({"HTTPS_PROXY": address}).proxy("https://models.test/")
 
 
-def test_a_socks_proxy_is_used(plain: Server) -> None:
-    pytest.importorskip("socksio")
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+@pytest.mark.parametrize("login", ["", "me:word-0123"])
+def test_a_socks_proxy_looks_the_name_up_itself(
+    secure: Server, signed: tuple[ssl.SSLContext, Path], scheme: str, login: str
+) -> None:
+    with Proxy(secure.port, login or None) as proxy:
+        address = f"{scheme}://{login}{'@' if login else ''}127.0.0.1:{proxy.port}"
+        network = Network.of({"ALL_PROXY": address}, str(signed[1]))
+        assert fetch(f"https://{NAME}/0/x", network, times=2) == [b"hello", b"hello"]
+        assert proxy.asked == [f"SOCKS {NAME}:443"]
+        assert proxy.logins == [login] * bool(login)
+
+
+def test_a_socks_proxy_leads_to_plain_http_and_to_addresses(plain: Server) -> None:
     with Proxy(plain.port) as proxy:
-        for scheme in ("socks5", "socks5h"):
-            network = Network.of({"ALL_PROXY": f"{scheme}://127.0.0.1:{proxy.port}"})
-            assert fetch(f"http://{NAME}/0/x", network) == [b"hello"]
-        assert proxy.asked == [f"SOCKS {NAME}:80"] * 2
+        network = Network.of({"HTTP_PROXY": f"socks5://127.0.0.1:{proxy.port}"})
+        assert fetch("http://10.1.2.3/0/x", network) == [b"hello"]
+        assert proxy.asked == ["SOCKS 10.1.2.3:80"]
 
 
-def test_a_socks_proxy_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "socksio", None)
+def test_a_socks_proxy_that_refuses_says_so(secure: Server) -> None:
+    with Proxy(secure.port, login="me:word-0123") as proxy:
+        for login in ("", "me:wrong-0123@"):
+            network = Network.of({"ALL_PROXY": f"socks5://{login}127.0.0.1:{proxy.port}"})
+            with pytest.raises(errors.Unreachable, match="proxy"):
+                fetch(f"https://{NAME}/0/x", network)
+        assert proxy.asked == []
+
+
+def test_aiohttp_goes_through_no_socks_proxy_and_says_what_does() -> None:
     network = Network.of({"ALL_PROXY": "socks5://127.0.0.1:1"})
-    with pytest.raises(errors.ConfigError, match=r'needs the extra "socks": pip install "larik-nb\[socks\]"'):
-        fetch(f"http://{NAME}/0/x", network)
-    with pytest.raises(errors.ConfigError, match=r'network\.transport: aiohttp cannot .* Set it to "httpx2"'):
+    with pytest.raises(errors.ConfigError, match=r'network\.transport: aiohttp cannot .* Set it to "h11"'):
         fetch(f"http://{NAME}/0/x", network, "aiohttp")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 500 No\r\n\r\n", b"nonsense", b"HTTP/1.1 200", b"\x05\xff", b"\x00" * 70_000]
+)
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+def test_a_proxy_that_talks_nonsense_is_an_error(said: bytes, scheme: str) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(said)
+        writer.close()
+
+    async def go() -> None:
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            network = Network.of({"ALL_PROXY": f"{scheme}://127.0.0.1:{port}"})
+            with pytest.raises(errors.APIError) as caught:
+                async with http.request("GET", f"https://{NAME}/", {}, None, 2.0, "h11", network):
+                    pass
+            assert caught.value.falls_back
+
+    asyncio.run(go())
 
 
 # -- authorities --------------------------------------------------------------------------------------------------------

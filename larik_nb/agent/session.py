@@ -17,8 +17,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from larik_nb import errors, portal
-from larik_nb.agent.estimate import Ratio, request_tokens, text_tokens
+from larik_nb import errors, estimate, portal
 from larik_nb.types import Block, Message, Request, StreamEvent, Usage, done, tool_result, user
 
 if TYPE_CHECKING:
@@ -119,7 +118,6 @@ class Session:
         self.turns: list[Turn] = []
         self._config = config
         self._clock = clock
-        self._ratio = Ratio()
         self._busy = threading.Lock()
 
     def __repr__(self) -> str:
@@ -277,7 +275,6 @@ class _Turn:
         self._cell = cell
         self._catalog = session.config.catalog
         self._draft = Draft(request, route.provider.name)
-        self._guess = request_tokens(request)
         self._started = session._clock()
         self.over = False
         session.history.append(request.messages[-1])
@@ -290,13 +287,8 @@ class _Turn:
             case "thinking_delta":
                 self._draft.thinking(event.text)
             case "done" if event.message is not None:
-                return done(self._answered(event.message))
+                return done(self._keep(event.message))
         return event
-
-    def _answered(self, message: Message) -> Message:
-        if message.usage is not None and not message.usage.estimated:
-            self._session._ratio.learn(self._guess, message.usage.prompt)
-        return self._keep(message)
 
     def failed(self, error: errors.APIError) -> None:
         """End with an error: what had arrived stays, or the question goes."""
@@ -318,7 +310,7 @@ class _Turn:
         if self.over:
             return
         kept = tuple(block for block in partial.blocks if block.type in ("text", "thinking") and block.text)
-        usage = partial.usage or self._estimate(partial)
+        usage = partial.usage or estimate.answer_usage(self.request, partial)
         message = replace(partial, blocks=kept, usage=usage, stop_reason="interrupted")
         if any(block.type == "text" for block in kept):
             self._keep(message)
@@ -326,11 +318,6 @@ class _Turn:
         self.taken_back()
         if billed or kept:
             self._record(self._priced(message))
-
-    def _estimate(self, partial: Message) -> Usage:
-        ratio = self._session._ratio
-        written = text_tokens(partial.text) + text_tokens(partial.thinking)
-        return Usage(input=ratio(self._guess), output=ratio(written), estimated=True)
 
     def _keep(self, message: Message) -> Message:
         self.over = True

@@ -69,6 +69,8 @@ class LarikMagics(Magics):
         except LarikError as error:
             self.last_failure = error
             raise failures.short(error) from error.__cause__
+        except KeyboardInterrupt:  # also before anything was asked
+            raise failures.Interrupted from None
         except Exception as error:
             self.last_failure = error
             raise

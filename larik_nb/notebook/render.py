@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from larik_nb.notebook import display, markdown
+from larik_nb.types import Message
 
 if TYPE_CHECKING:
     from larik_nb.notebook.display import Bundle
@@ -54,6 +55,7 @@ class Answer:
         self.clock = clock
         self.started = clock()
         self.has_text = False
+        self.message = Message(role="assistant")
         self.size = 0
         self._timed = timed
         self._fresh: list[str] = []
@@ -77,6 +79,7 @@ class Answer:
                 (self.below if self.has_text else self.above).append(display.one_line(event.text))
             case "done":
                 self._stop_thinking()
+                self.message = event.message or self.message
 
     def _stop_thinking(self) -> None:
         if self._thought_from is not None:

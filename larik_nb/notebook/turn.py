@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -11,6 +11,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session
 from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
+from larik_nb.notebook.interrupts import Interrupts
 from larik_nb.providers.recorded import Recorder, ReplayProvider
 
 if TYPE_CHECKING:
@@ -143,23 +144,34 @@ class _Turn:
         self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
 
     def run(self, question: str, settings: dict[str, Any]) -> Message:
-        """Ask and show; the answer, as the history has it."""
+        """Ask and show; the answer, as the history has it.
+
+        Raises:
+            Interrupted: The user stopped it, or would have stopped it, had it not ended by then.
+        """
+        try:
+            with Interrupts() as interrupts:
+                return self._run(question, settings, interrupts)
+        except KeyboardInterrupt:
+            raise failures.Interrupted from None
+
+    def _run(self, question: str, settings: dict[str, Any], interrupts: Interrupts) -> Message:
         self._magics.say_status(self._session, running=True)
-        before = len(self._session.turns)
+        before = len(self._session.history)
         count = self._magics.ip.execution_count
         with http.resting(render.REST_S):
             reader = self._session.stream(question, model=self._route, cell=count, **settings)
         try:
             with reader:
+                interrupts.allow()
                 render.watch(reader, self._answer, self._view)
-        except KeyboardInterrupt:
-            self._view.finish(self._partial(before))
-            raise failures.Interrupted from None
+                interrupts.hold()
         except BaseException:
+            interrupts.hold()
             self._view.finish(self._partial(before))
             raise
         else:
-            message = self._session.history[-1]
+            message = self._kept(before) or self._answer.message
             self._view.finish(self._bundle(message))
             return message
         finally:
@@ -167,9 +179,12 @@ class _Turn:
 
     def _partial(self, before: int) -> display.Bundle | None:
         """Return what is left of a turn that failed; None when nothing came."""
-        if not self._answer.has_text or len(self._session.turns) == before:
-            return None
-        return self._bundle(self._session.history[-1])
+        message = self._kept(before)
+        return None if message is None else self._bundle(message)
+
+    def _kept(self, before: int) -> Message | None:
+        """Return the answer, whole or in part, that the history has since it had `before` messages."""
+        return next((m for m in reversed(self._session.history[before:]) if m.role == "assistant"), None)
 
     def _bundle(self, message: Message) -> display.Bundle:
         if self._replayed:
@@ -177,4 +192,5 @@ class _Turn:
         else:
             took_s = self._session.turns[-1].seconds
             line = display.quiet_line(message, took_s=took_s, spent=self._session.spent)
-        return self._answer.shown(line).bundle()
+        # What the history has, even where the screen had not come to see all of it.
+        return replace(self._answer.shown(line), text=message.text).bundle()

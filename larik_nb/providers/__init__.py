@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from larik_nb._imports import collector_paused
 from larik_nb.config import Config, Transport, check_arguments
@@ -26,6 +26,7 @@ __all__ = [
     "Settings",
     "UnavailableProvider",
     "connect",
+    "count",
     "resolve",
     "role_names",
 ]
@@ -44,6 +45,14 @@ class Provider(Protocol):
         Raises:
             LarikError: It did not come.
         """
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A provider that may know the tokens of a request before it answers it."""
+
+    async def count(self, request: Request) -> int | None:
+        """Return them; None where the vendor does not count beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +79,7 @@ class Settings:
     max_tokens: int | None = None
     seed: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    transport: Transport = "httpx2"
+    transport: Transport = "h11"
 
 
 def connect(
@@ -110,6 +119,19 @@ def connect(
     return _Defaults(provider, resolved, chosen, config)
 
 
+async def count(provider: Provider, request: Request) -> int | None:
+    """Return how many tokens the prompt of `request` has, by the vendor's own count; nothing is answered or billed.
+
+    Returns:
+        The tokens; None where nobody counts, for which there is `estimate.request_tokens`.
+
+    Raises:
+        APIError: The vendor would not say.
+        ConfigError: The provider could not be built.
+    """
+    return await provider.count(request) if isinstance(provider, Counts) else None
+
+
 class UnavailableProvider:
     """Stands in for a provider that could not be built: every call raises the reason."""
 
@@ -127,6 +149,15 @@ class UnavailableProvider:
             ConfigError: Always.
         """
         yield self._reason()
+
+    async def count(self, _request: Request) -> int | None:
+        """Raise the reason.
+
+        Raises:
+            ConfigError: Always.
+        """
+        self._reason()
+        return None
 
     def _reason(self) -> StreamEvent:
         raise self.error.with_traceback(None)
@@ -154,6 +185,9 @@ class _Defaults:
         from larik_nb.providers import _probe
 
         return await _probe.probe(self.resolved.route, model or self.model, self._config)
+
+    async def count(self, request: Request) -> int | None:
+        return await count(self._provider, self._filled(request))
 
     def _filled(self, request: Request) -> Request:
         changes = {name: value for name, value in self._open.items() if getattr(request, name) is None}

@@ -85,6 +85,13 @@ def count(value: Any) -> int | None:
     raise _bad("a count", value)
 
 
+def number(value: Any) -> int:
+    """Return a number of tokens that was asked for."""
+    if (told := count(value)) is None:
+        raise _bad("a count", value)
+    return told
+
+
 def bad_shape(error: Exception) -> BadWire:
     """Return the exception for a frame that is JSON of another shape than the wire has."""
     return BadWire(f"the answer is not in the wire's form ({type(error).__name__}: {error})")

@@ -27,6 +27,7 @@ class Quirks:
         effort: Where the effort goes: the field "reasoning_effort" or the object "reasoning" {"effort"}.
         seed: Name of the field for the seed.
         tool_ids: Alphabet of tool call ids it insists on: "alphanumeric-9" is nine letters and digits.
+        strict_turns: An assistant must speak between results and the user's next words, and may not speak last.
         reasoning_back: Field of an assistant message in which it wants its own reasoning back.
         tools: Takes function tools.
         models_path: Path of its list of models; None: it has none.
@@ -38,6 +39,7 @@ class Quirks:
     effort: str = "reasoning_effort"
     seed: str = "seed"
     tool_ids: str | None = None
+    strict_turns: bool = False
     reasoning_back: str | None = None
     tools: bool = True
     models_path: str | None = "/models"
@@ -50,6 +52,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "effort": ("reasoning_effort", "reasoning"),
     "seed": ("seed", "random_seed"),
     "tool_ids": ("alphanumeric-9", None),
+    "strict_turns": (True, False),
     "tools": (True, False),
     "reasoning_back": ("reasoning_content", "reasoning", None),
 }

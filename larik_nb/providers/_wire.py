@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from larik_nb import errors
+from larik_nb import errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
+from larik_nb.providers._replay import Target, prepare
 from larik_nb.types import (
     Block,
     Message,
@@ -38,15 +39,17 @@ Abilities = Callable[[str], "Model | None"]
 """What is known of a model, by its id; adapters never look at the id itself."""
 
 UNAUTHORIZED = 401
+Window = Callable[[str], "int | None"]
+"""How many tokens a prompt may have for a model, where the server was asked; None where that is not known."""
+
 NO_EVENTS: tuple[StreamEvent, ...] = ()
 
 _MOST_TOKENS = 10**12
 """No answer has used so many; a sum of money made of such a count would be nonsense, or overflow."""
 
 
-def unknown(_model: str) -> Model | None:
+def unknown(_model: str) -> None:
     """Know nothing of any model."""
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +121,32 @@ class Adapter(Protocol):
     framing: Framing
     model_list: ModelList
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation."""
+
     def encode(self, request: Request) -> Wire:
-        """Return the HTTP request that asks `request`."""
+        """Return the HTTP request that asks `request`, which `prepare` made for the target."""
 
     def decoder(self, request: Request) -> Decoder:
         """Return a fresh decoder for its answer."""
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the headers that carry `key`."""
+
+
+@runtime_checkable
+class Counter(Protocol):
+    """An adapter whose vendor counts the tokens of a request before it is sent."""
+
+    def encode_count(self, request: Request) -> Wire:
+        """Return the HTTP request that asks how many tokens `request` has, which `prepare` made for the target."""
+
+    def decode_count(self, data: Any) -> int:
+        """Return the number in its answer.
+
+        Raises:
+            BadWire: There is none.
+        """
 
 
 class _Part:
@@ -365,6 +386,22 @@ def stream_error(data: Any, where: errors.Where) -> errors.APIError:
     return errors.classify(200, {}, body.encode("utf-8", "replace"), where=where)
 
 
+def stop_reason(told: str) -> StopReason:
+    """Return our word for a reason to end that the wire's own documents do not list.
+
+    Raises:
+        APIError: It is a failure.
+    """
+    failure = errors.stopped(told)
+    if failure is None:
+        return "other"
+    if failure.kind == "context_overflow":
+        return "context_overflow"
+    if failure.kind == "content_filter":
+        return "refusal"
+    raise failure
+
+
 def ended_early(what: str) -> errors.APIError:
     """Return the exception for a body that ended without its protocol's end mark."""
     return errors.ServerError(f"the answer ended before its end mark ({what})", kind="server_error")
@@ -380,7 +417,8 @@ class WireProvider:
         headers: The credential and whatever the user configured.
         stall_timeout_s: Seconds without a byte after which the request fails.
         key_hint: Where its key comes from, named in authentication errors.
-        transport: "httpx2" or, with the extra `fast`, "aiohttp".
+        transport: "h11" or, with the extra `fast`, "aiohttp".
+        window: Windows that were probed, over those of the catalog.
         network: The way out.
         key_command: Prints the key, where a command does; then `headers` hold none.
     """
@@ -394,7 +432,8 @@ class WireProvider:
         headers: Mapping[str, str] | None = None,
         stall_timeout_s: float = 600.0,
         key_hint: str | None = None,
-        transport: TransportName = "httpx2",
+        transport: TransportName = "h11",
+        window: Window = unknown,
         network: Network | None = None,
         key_command: KeyCommand | None = None,
     ) -> None:
@@ -408,6 +447,7 @@ class WireProvider:
         self._stall_timeout_s = stall_timeout_s
         self._key_hint = key_hint
         self._transport = transport
+        self._window = window
         self._network = network
         self._key_command = key_command
 
@@ -417,33 +457,69 @@ class WireProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the deltas of one answer, then its `done`. Closing the generator closes the socket.
 
+        What the model may not see of the conversation is left out (`prepare`). A server that refuses the reasoning it
+        is sent back, before it has said anything, is asked once more without.
+
         Raises:
             APIError: The request failed; `partial` holds what had arrived.
         """
-        decoder = self.adapter.decoder(request)
-        frames = reader(self.adapter.framing)
-        feed, take = frames.feed, decoder.event
-        try:
-            wire = self.adapter.encode(request)
-            if warning := self._warning():
-                yield notice(warning)
-            async with self._answer(wire) as reply:
-                async for chunk in reply:
-                    for name, data in feed(chunk):
-                        for event in take(name, data):
+        target = self._target(request.model)
+        sent = prepare(request, target)
+        if warning := self._warning():
+            yield notice(warning)
+        while True:
+            decoder = self.adapter.decoder(request)
+            frames = reader(self.adapter.framing)
+            feed, take = frames.feed, decoder.event
+            try:
+                async with self._answer(self.adapter.encode(sent)) as reply:
+                    async for chunk in reply:
+                        for name, data in feed(chunk):
+                            for event in take(name, data):
+                                yield event
+                        if decoder.ended:
+                            for name, data in feed(await reply.rest()):
+                                take(name, data)
+                            break
+                    else:
+                        for event in _rest(decoder, frames):
                             yield event
-                    if decoder.ended:
-                        for name, data in feed(await reply.rest()):
-                            take(name, data)
-                        break
-                else:
-                    for event in _rest(decoder, frames):
-                        yield event
-            yield done(decoder.finish())
+                yield done(_fitting(decoder.finish(), sent, target))
+            except errors.APIError as exc:
+                bare = _without_reasoning(exc, request, target)
+                if bare is None or bare == sent or decoder.draft.blocks():
+                    failure = self._named(_judged(exc, sent, target), request, decoder)
+                    if failure is exc:
+                        raise
+                    raise failure from exc
+                sent = bare
+            else:
+                return
+            yield notice(f"{self.name} refused the reasoning of earlier answers; asking again without it")
+
+    async def count(self, request: Request) -> int | None:
+        """Return how many tokens the vendor counts in `request`; None where it does not count before it answers.
+
+        Raises:
+            APIError: It would not say.
+        """
+        from larik_nb import http
+
+        adapter = self.adapter
+        if not isinstance(adapter, Counter):
+            return None
+        try:
+            wire = adapter.encode_count(prepare(request, self._target(request.model)))
+            async with self._answer(wire) as reply:
+                body = await reply.read(http.ERROR_BODY_BYTES)
+            return adapter.decode_count(_parsed(body))
         except errors.APIError as exc:
             exc.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
-            exc.partial = decoder.draft.message()
             raise
+
+    def _target(self, model: str) -> Target:
+        target = self.adapter.target(model)
+        return replace(target, window=self._window(model) or target.window)
 
     def _warning(self) -> str | None:
         from larik_nb import http
@@ -478,6 +554,72 @@ class WireProvider:
                 fresh = self.adapter.credential(await command.current())
                 reply = await stack.enter_async_context(self._post(wire, fresh))
             yield reply
+
+    def _named(self, error: errors.APIError, request: Request, decoder: Decoder) -> errors.APIError:
+        error.for_provider(provider=self.name, model=request.model, key_hint=self._key_hint)
+        error.partial = decoder.draft.message()
+        return error
+
+
+# -- what only the whole tells --------------------------------------------------------------------------------------
+LIKELY = 0.9
+"""Share of the window above which a refusal that explains nothing is put down to the prompt's length."""
+
+
+def _without_reasoning(error: errors.APIError, request: Request, target: Target) -> Request | None:
+    """Return the request to try after the reasoning sent back was refused; None after any other failure."""
+    if error.status != 400 or error.cause != "reasoning":
+        return None
+    return prepare(request, replace(target, reasoning=False))
+
+
+def _fitting(message: Message, sent: Request, target: Target) -> Message:
+    """Return the answer, unless the prompt did not fit and the server did not say so.
+
+    Raises:
+        ContextOverflow: Its usage is above the window, or it is empty and the window full or too small for the prompt.
+    """
+    window, usage = target.window, message.usage
+    if usage is not None and not usage.estimated and window and usage.prompt > window:
+        raise errors.ContextOverflow(used_tokens=usage.prompt, max_tokens=window)
+    if _says_something(message) or message.stop_reason == "refusal":
+        return message
+    if message.stop_reason == "context_overflow":
+        raise errors.ContextOverflow(used_tokens=usage.prompt if usage else None, max_tokens=window)
+    if message.stop_reason == "max_tokens" and usage is not None and usage.output == 0:
+        raise errors.ContextOverflow(used_tokens=usage.prompt or None, max_tokens=window)
+    if window and (estimated := estimate.request_tokens(sent)) > window:
+        raise errors.ContextOverflow(used_tokens=estimated, max_tokens=window, cause="probably")
+    return message
+
+
+def _says_something(message: Message) -> bool:
+    return any(block.text or block.type not in ("text", "thinking") for block in message.blocks)
+
+
+def _judged(error: errors.APIError, sent: Request, target: Target) -> errors.APIError:
+    """Return the error, or the overflow that a refusal without a reason is when the prompt nearly fills the window."""
+    if error.status != 400 or error.cause != "unexplained" or not target.window:
+        return error
+    estimated = estimate.request_tokens(sent)
+    if estimated <= LIKELY * target.window:
+        return error
+    return errors.ContextOverflow(
+        status=400,
+        said=error.said,
+        cause="probably",
+        code=error.code,
+        type=error.type,
+        used_tokens=estimated,
+        max_tokens=target.window,
+    )
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError as exc:
+        raise errors.BadWire(f"the server's count is not JSON: {body[:80]!r}") from exc
 
 
 def _is_secret(header: str) -> bool:

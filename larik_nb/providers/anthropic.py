@@ -6,15 +6,14 @@ Sources: platform.claude.com API reference and guides on streaming, thinking, ca
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._abilities import effort_level
-from larik_nb.providers._fields import Frames, count, record, records, string
-from larik_nb.providers._replay import IMAGE_TYPES, Piece, own
-from larik_nb.providers._turns import as_text, media_to_user, turns, words
+from larik_nb.providers._abilities import documents, effort_level, images
+from larik_nb.providers._fields import Frames, count, number, record, records, string
+from larik_nb.providers._media import IMAGE_TYPES, PDF, words
+from larik_nb.providers._replay import Seal, Target
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
@@ -43,10 +42,9 @@ STOP_REASONS: Mapping[str, StopReason] = {
 }
 
 _EFFORTS = (None, "low", "medium", "high", "xhigh", "max")
-_OPENING = "(the conversation goes on)"
-_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _EPHEMERAL = {"type": "ephemeral"}
 _CACHEABLE = frozenset({"text", "image", "document", "tool_use", "tool_result"})
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _KNOWN_CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 
@@ -69,6 +67,23 @@ class Anthropic:
         """Return the header that carries the key; version 2026-10-21 takes it as a bearer token."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation."""
+        known = self._abilities(model)
+        return Target(
+            provider=self._provider,
+            model=model,
+            images=images(known, IMAGE_TYPES),
+            documents=documents(known, (PDF,)),
+            text_documents=True,
+            tool_media=True,
+            opening=True,
+            prefill=known is None or known.prefill,
+            resumes=True,
+            seal=_seal,
+            window=known.window if known else None,
+        )
+
     def decoder(self, request: Request) -> AnthropicDecoder:
         """Return a fresh decoder for one answer."""
         return AnthropicDecoder(Draft(request, self._provider))
@@ -80,7 +95,7 @@ class Anthropic:
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": limit,
-            "messages": _messages(request, self._provider),
+            "messages": _messages(request),
             "stream": True,
         }
         headers = {"anthropic-version": API_VERSION}
@@ -98,6 +113,17 @@ class Anthropic:
         if sampling and model and model.sampling_api_version:
             headers["anthropic-version"] = model.sampling_api_version
         return Wire(path="/v1/messages", body={**body, **sampling}, headers=headers)
+
+    def encode_count(self, request: Request) -> Wire:
+        """Return the request for the count of its tokens."""
+        wire = self.encode(request)
+        counted = ("model", "messages", "system", "tools", "thinking", "output_config")
+        body = {name: value for name, value in wire.body.items() if name in counted}
+        return Wire(path="/v1/messages/count_tokens", body=body, headers=wire.headers)
+
+    def decode_count(self, data: Any) -> int:
+        """Return the count."""
+        return number(record(data).get("input_tokens"))
 
 
 # -- settings -------------------------------------------------------------------------------------------------------
@@ -120,7 +146,7 @@ def _thinking(request: Request, model: Model | None, limit: int) -> dict[str, An
     out: dict[str, Any] = {"output_config": {"effort": effort}} if effort else {}
     if request.thinking_budget == 0:
         return out | _least(kinds, effort, model)
-    budget = _budget(request, limit)
+    budget = 0 if _goes_on_thoughtless(request.messages) else _budget(request, limit)
     if budget and "enabled" in kinds and ("adaptive" not in kinds or request.thinking_budget):
         return out | {"thinking": {"type": "enabled", "budget_tokens": budget}}
     asked = bool(request.effort or request.thinking_budget)
@@ -128,6 +154,21 @@ def _thinking(request: Request, model: Model | None, limit: int) -> dict[str, An
         # The newest models send no readable thinking unless asked for its summary.
         return out | {"thinking": {"type": "adaptive", "display": "summarized"}}
     return out
+
+
+def _goes_on_thoughtless(turns: Sequence[Message]) -> bool:
+    """Return whether the answer continues calls of a turn that did not begin with a thought.
+
+    Budgeted thinking is refused then. It comes about when another model began the turn.
+    """
+    if not any(block.type == "tool_result" for block in turns[-1].blocks):
+        return False
+    began = turns[-1]
+    for turn in reversed(turns[:-1]):
+        if turn.role == "user" and any(block.type != "tool_result" for block in turn.blocks):
+            break
+        began = turn if turn.role == "assistant" else began
+    return began.blocks[0].type != "thinking"
 
 
 def _least(kinds: Sequence[str], effort: str | None, model: Model | None) -> dict[str, Any]:
@@ -174,13 +215,8 @@ def _tools(request: Request) -> list[dict[str, Any]]:
 
 
 # -- conversation ---------------------------------------------------------------------------------------------------
-def _messages(request: Request, provider: str) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
-    for turn in turns(media_to_user(request.messages), lambda *part: _item(part, provider, request.model) is not None):
-        items = [_item(part, provider, request.model) for part in turn.parts]
-        out.append({"role": turn.role, "content": [item for item in items if item is not None]})
-    if not out or out[0]["role"] != "user":
-        out.insert(0, {"role": "user", "content": [{"type": "text", "text": _OPENING}]})
+def _messages(request: Request) -> list[dict[str, Any]]:
+    out = [{"role": turn.role, "content": [_item(block) for block in turn.blocks]} for turn in request.messages]
     _mark(out)
     return out
 
@@ -193,43 +229,27 @@ def _mark(messages: list[dict[str, Any]]) -> None:
             last["cache_control"] = _EPHEMERAL
 
 
-def _item(part: Piece, provider: str, model: str) -> dict[str, Any] | None:
-    """Return the content block for one of ours; None for what this model may not see."""
-    message, block = part
-    ours = message.role == "assistant" and own(message, block, provider, model)
+def _item(block: Block) -> dict[str, Any]:
+    """Return the content block for one of ours."""
     match block.type:
-        case "text" if block.text:
-            return {"type": "text", "text": block.text, **(record(block.raw) if ours else {})}
+        case "text":
+            return {"type": "text", "text": block.text, **record(block.raw)}
         case "image" | "document":
             return _media(block)
         case "tool_use":
-            return _call(block, ours=ours)
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input, **record(block.raw)}
         case "tool_result":
             return _result(block)
-        case "thinking" if ours and block.redacted:
+        case "thinking" if block.redacted:
             return {"type": "redacted_thinking", "data": block.signature}
-        case "thinking" if ours and block.signature:
+        case "thinking":
             return {"type": "thinking", "thinking": block.text or "", "signature": block.signature}
-        case "opaque" if ours and isinstance(block.raw, dict) and block.raw.get("type") != "refusal":
-            return block.raw
-        case _:
-            return None
-
-
-def _id(call_id: str | None) -> str:
-    """Return a call's id in this API's alphabet; ids of other vendors have colons and dots."""
-    return _NOT_IN_IDS.sub("_", call_id or "") or "_"
-
-
-def _call(block: Block, *, ours: bool) -> dict[str, Any]:
-    # The vendor's own way to hand arguments back that were not JSON.
-    value = {"INVALID_JSON": block.input_raw or ""} if block.invalid else block.input
-    extra = record(block.raw) if ours else {}
-    return {"type": "tool_use", "id": _id(block.id), "name": block.name, "input": value, **extra}
+        case "opaque":
+            return record(block.raw)
 
 
 def _result(block: Block) -> dict[str, Any]:
-    out: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(block.id)}
+    out: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
     text = [{"type": "text", "text": block.content}] if block.content else []
     if block.images:
         out["content"] = [*text, *map(_media, block.images)]
@@ -242,13 +262,20 @@ def _result(block: Block) -> dict[str, Any]:
 
 def _media(block: Block) -> dict[str, Any]:
     source: dict[str, Any] = {"type": "base64", "media_type": block.media_type, "data": block.data}
-    if block.type == "image" and block.media_type in IMAGE_TYPES:
-        return {"type": "image", "source": source}
-    if (text := words(block)) is not None:
+    if block.type == "document" and (text := words(block)) is not None:
         source = {"type": "text", "media_type": "text/plain", "data": text}
-    elif block.media_type != "application/pdf":
-        return {"type": "text", "text": as_text(block)}
-    return {"type": "document", "source": source, **({"title": block.name} if block.name else {})}
+    return {"type": block.type, "source": source, **({"title": block.name} if block.name else {})}
+
+
+def _seal(block: Block) -> Seal | None:
+    """Return how a sealed block goes back; thoughts may not end a message, and unsigned ones are refused."""
+    if block.type == "thinking":
+        return Seal(needs="next") if block.signature else None
+    item = block.raw
+    if not isinstance(item, dict) or item.get("type") == "refusal":
+        return None
+    call = item.get("id") if item.get("type") in _SERVER_CALLS else None
+    return Seal(call=call, answers=item.get("tool_use_id"))
 
 
 # -- answer ---------------------------------------------------------------------------------------------------------

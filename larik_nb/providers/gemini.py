@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from larik_nb import errors
-from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, record, string, unreadable
-from larik_nb.providers._replay import Piece, own
-from larik_nb.providers._turns import Turn, call_input, turns
+from larik_nb.providers._abilities import documents, effort_level, images, samples
+from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, number, record, string, unreadable
+from larik_nb.providers._media import PDF
+from larik_nb.providers._replay import Seal, Target
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
@@ -27,8 +27,9 @@ DISPLAY = "gemini-display"
 NO_SIGNATURE = "skip_thought_signature_validator"
 """Documented stand-in for the signature of a call that another model made (Thought signatures, FAQ)."""
 
-OPENING = "(the conversation goes on)"
-"""Stands before a conversation whose beginning was cut off: a call may only follow a user's turn."""
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+FILES = (PDF, "audio/", "video/")
+"""What the API takes as files (its guides on images, documents, audio and video; read 2026-11-30)."""
 
 BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576, "xhigh": 24_576, "max": 24_576}
 """Thinking tokens for an effort where a model takes no levels, as the vendor's own Chat Completions endpoint maps
@@ -72,6 +73,23 @@ class Gemini:
         """Return the key's header."""
         return {"x-goog-api-key": key} if key else {}
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation."""
+        known = self._abilities(model)
+        return Target(
+            provider=self._provider,
+            model=model,
+            images=images(known, IMAGE_TYPES),
+            documents=documents(known, FILES),
+            tool_media=bool(known and known.tool_images),
+            drawn_media=True,
+            own_ids=True,
+            opening=True,
+            placeholder=NO_SIGNATURE if known is None or known.signed_calls else None,
+            seal=_seal,
+            window=known.window if known else None,
+        )
+
     def decoder(self, request: Request) -> GeminiDecoder:
         """Return a fresh decoder for the answer."""
         return GeminiDecoder(request, self._provider)
@@ -79,15 +97,31 @@ class Gemini:
     def encode(self, request: Request) -> Wire:
         """Return the HTTP request that asks `request`."""
         model = self._abilities(request.model)
-        body: dict[str, Any] = {"contents": _Encoder(request, self._provider, model).contents()}
+        body: dict[str, Any] = {"contents": [_content(turn) for turn in request.messages]}
         if request.system:
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
         if request.tools:
             body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
         if config := _config(request, model):
             body["generationConfig"] = config
-        name = request.model if "/" in request.model else f"models/{request.model}"
-        return Wire(path=f"/v1beta/{quote(name, safe='/:@')}:streamGenerateContent?alt=sse", body=body)
+        return Wire(path=_path(request.model, "streamGenerateContent?alt=sse"), body=body)
+
+    def encode_count(self, request: Request) -> Wire:
+        """Return the request for the count of its tokens, instructions and tools included."""
+        body = {"model": _name(request.model), **self.encode(request).body}
+        return Wire(path=_path(request.model, "countTokens"), body={"generateContentRequest": body})
+
+    def decode_count(self, data: Any) -> int:
+        """Return the count."""
+        return number(record(data).get("totalTokens"))
+
+
+def _name(model: str) -> str:
+    return model if "/" in model else f"models/{model}"
+
+
+def _path(model: str, method: str) -> str:
+    return f"/v1beta/{quote(_name(model), safe='/:@')}:{method}"
 
 
 def _declaration(tool: ToolSpec) -> dict[str, Any]:
@@ -126,71 +160,37 @@ def _thinking(request: Request, model: Model | None) -> dict[str, Any]:
     return {"includeThoughts": True} if kinds else {}
 
 
-class _Encoder:
-    """Translates one conversation."""
+def _content(turn: Message) -> dict[str, Any]:
+    return {"role": "model" if turn.role == "assistant" else "user", "parts": [_part(block) for block in turn.blocks]}
 
-    def __init__(self, request: Request, provider: str, model: Model | None) -> None:
-        self._request = request
-        self._provider = provider
-        self._tool_images = bool(model and model.tool_images)
-        self._signed_calls = model is None or model.signed_calls
-        self._names: dict[str | None, str] = {}
 
-    def _own(self, message: Message, block: Block) -> bool:
-        return own(message, block, self._provider, self._request.model)
-
-    def _keep(self, message: Message, block: Block) -> bool:
-        match block.type:
-            case "text":
-                return bool(block.text or (block.signature and self._own(message, block)))
-            case "thinking":
-                return False
-            case "opaque":
-                return isinstance(block.raw, dict) and self._own(message, block)
-            case _:
-                return True
-
-    def contents(self) -> list[dict[str, Any]]:
-        out: list[dict[str, Any]] = []
-        for turn in turns(self._request.messages, self._keep):
-            if not out and turn.role == "assistant":
-                out.append({"role": "user", "parts": [{"text": OPENING}]})
-            self._names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
-            role = "model" if turn.role == "assistant" else "user"
-            out.append({"role": role, "parts": self._parts(turn)})
-        return out
-
-    def _parts(self, turn: Turn) -> list[dict[str, Any]]:
-        results = [block for block in turn.blocks if block.type == "tool_result"]
-        parts = [self._response(result) for result in results]
-        if not self._tool_images:
-            parts += [_inline(item) for result in results for item in result.images]
-        return parts + [self._part(part) for part in turn.parts if part[1].type != "tool_result"]
-
-    def _part(self, part: Piece) -> dict[str, Any]:
-        message, block = part
-        if block.type == "opaque":
-            return dict(block.raw)
-        if block.type == "tool_use":
-            out: dict[str, Any] = {"functionCall": {"id": block.id, "name": block.name, "args": call_input(block)}}
-        elif block.type == "text":
+def _part(block: Block) -> dict[str, Any]:
+    out: dict[str, Any]
+    match block.type:
+        case "text":
             out = {"text": block.text}
-        else:
+        case "tool_use":
+            out = {"functionCall": {"id": block.id, "name": block.name, "args": block.input}}
+        case "tool_result":
+            return _response(block)
+        case "opaque":
+            return dict(block.raw)
+        case _:
             out = _inline(block)
-        signature = self._signature(message, block)
-        return {**out, "thoughtSignature": signature} if signature else out
+    return {**out, "thoughtSignature": block.signature} if block.signature else out
 
-    def _signature(self, message: Message, block: Block) -> str | None:
-        if self._own(message, block):
-            return block.signature
-        return NO_SIGNATURE if block.type == "tool_use" and self._signed_calls else None
 
-    def _response(self, result: Block) -> dict[str, Any]:
-        said = {"error" if result.is_error else "output": result.content or ""}
-        response: dict[str, Any] = {"id": result.id, "name": self._names.get(result.id, ""), "response": said}
-        if result.images and self._tool_images:
-            response["parts"] = [_inline(item) for item in result.images]
-        return {"functionResponse": response}
+def _response(result: Block) -> dict[str, Any]:
+    said = {"error" if result.is_error else "output": result.content or ""}
+    response: dict[str, Any] = {"id": result.id, "name": result.name, "response": said}
+    if result.images:
+        response["parts"] = [_inline(item) for item in result.images]
+    return {"functionResponse": response}
+
+
+def _seal(block: Block) -> Seal | None:
+    """Return how a part that only this wire knows goes back; summaries of thoughts never do."""
+    return Seal() if block.type == "opaque" and isinstance(block.raw, dict) else None
 
 
 def _inline(block: Block) -> dict[str, Any]:
@@ -290,6 +290,9 @@ class GeminiDecoder:
 
     # -- parts ------------------------------------------------------------------------------------------------
     def _part(self, part: dict[str, Any]) -> Iterable[StreamEvent]:
+        if len(part) == 1 and isinstance(text := part.get("text"), str):
+            # Nearly every part: text and nothing else.
+            return self.draft.text(text)
         signature = string(part.get("thoughtSignature"))
         if (call := part.get("functionCall")) is not None:
             return self._function_call(call, signature)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
-from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._abilities import effort_level, images, samples
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
-from larik_nb.providers._replay import own
+from larik_nb.providers._media import IMAGE_TYPES
+from larik_nb.providers._replay import Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._turns import IMAGES_NOTE, Turn, as_text, call_input, media_to_user, result_text, turns
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    ended_early,
+    stop_reason,
+    stream_error,
+    unknown,
+)
 from larik_nb.providers.openai_compatible import function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
@@ -57,6 +67,18 @@ class Ollama:
         """Return the bearer header for the hosted service; a local server wants none."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation; its window is the one that the server is told to load."""
+        known = self._abilities(model)
+        return Target(
+            provider=self._provider,
+            model=model,
+            images=images(known, IMAGE_TYPES),
+            own_ids=True,
+            seal=_seal,
+            window=self._window(known),
+        )
+
     def decoder(self, request: Request) -> OllamaDecoder:
         """Return a fresh decoder for the answer."""
         return OllamaDecoder(request, self._provider)
@@ -70,7 +92,7 @@ class Ollama:
         level = effort_level(request, model)
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": self._messages(request),
+            "messages": list(_messages(request)),
             "stream": True,
             "truncate": False,
             "shift": False,
@@ -84,9 +106,8 @@ class Ollama:
 
     def _options(self, request: Request, model: Model | None, level: str | None) -> dict[str, Any]:
         sampled = samples(model, level)
-        window = model.window if model else None
         values = {
-            "num_ctx": min(self._num_ctx, window or self._num_ctx),
+            "num_ctx": self._window(model),
             "num_predict": request.max_tokens,
             "temperature": request.temperature if sampled else None,
             "top_p": request.top_p if sampled else None,
@@ -95,22 +116,18 @@ class Ollama:
         }
         return {key: value for key, value in values.items() if value is not None}
 
-    def _messages(self, request: Request) -> list[dict[str, Any]]:
-        def keep(message: Message, block: Block) -> bool:
-            if block.type == "thinking":
-                return bool(block.text) and own(message, block, self._provider, request.model)
-            return bool(block.text) if block.type == "text" else block.type != "opaque"
-
-        out = [{"role": "system", "content": request.system}] if request.system else []
-        names: dict[str | None, str] = {}
-        for turn in turns(media_to_user(request.messages), keep):
-            names.update((block.id, block.name or "") for block in turn.blocks if block.type == "tool_use")
-            out += [_assistant(turn)] if turn.role == "assistant" else _user(turn, names)
-        return out
+    def _window(self, model: Model | None) -> int:
+        return min(self._num_ctx, (model.window if model else None) or self._num_ctx)
 
 
-def _assistant(turn: Turn) -> dict[str, Any]:
-    blocks = turn.blocks
+def _messages(request: Request) -> Iterator[dict[str, Any]]:
+    if request.system:
+        yield {"role": "system", "content": request.system}
+    for turn in request.messages:
+        yield from [_assistant(turn.blocks)] if turn.role == "assistant" else _user(turn.blocks)
+
+
+def _assistant(blocks: Sequence[Block]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": _joined(blocks, "text")}
     if thought := _joined(blocks, "thinking"):
         message["thinking"] = thought
@@ -121,37 +138,28 @@ def _assistant(turn: Turn) -> dict[str, Any]:
 
 
 def _call(call: Block, index: int) -> dict[str, Any]:
-    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call_input(call)}}
+    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call.input}}
 
 
 def _joined(blocks: Iterable[Block], kind: str) -> str:
     return "".join(block.text or "" for block in blocks if block.type == kind)
 
 
-def _user(turn: Turn, names: Mapping[str | None, str]) -> list[dict[str, Any]]:
-    """Return one tool message for each result, then what the user said with all images."""
-    results = [block for block in turn.blocks if block.type == "tool_result"]
-    shown = [item for result in results for item in result.images]
-    rest = [block for block in turn.blocks if block.type != "tool_result"]
-    out: list[dict[str, Any]] = [
-        {
-            "role": "tool",
-            "content": result_text(result),
-            "tool_name": names.get(result.id, ""),
-            "tool_call_id": result.id,
-        }
-        for result in results
-    ]
-    texts = [IMAGES_NOTE] if shown else []
-    texts += [_said(block) for block in [*shown, *rest] if block.type != "image"]
-    images = [block.data for block in [*shown, *rest] if block.type == "image"]
+def _user(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Yield one tool message for each result, then what the user said with all images."""
+    for block in blocks:
+        if block.type == "tool_result":
+            content = result_text(block)
+            yield {"role": "tool", "content": content, "tool_name": block.name, "tool_call_id": block.id}
+    texts = [block.text or "" for block in blocks if block.type == "text"]
+    images = [block.data for block in blocks if block.type == "image"]
     if texts or images:
-        out.append({"role": "user", "content": "\n\n".join(texts), **({"images": images} if images else {})})
-    return out
+        yield {"role": "user", "content": "\n\n".join(texts), **({"images": images} if images else {})}
 
 
-def _said(block: Block) -> str:
-    return block.text or "" if block.type == "text" else as_text(block)
+def _seal(block: Block) -> Seal | None:
+    """Return how a thought goes back: beside the answer it led to."""
+    return Seal(needs="other") if block.type == "thinking" and block.text else None
 
 
 class OllamaDecoder:
@@ -199,7 +207,7 @@ class OllamaDecoder:
             return events
         self.ended = True
         reason = data.get("done_reason")
-        self.draft.stop_reason = _STOP.get(reason, "other") if reason else None
+        self.draft.stop_reason = (_STOP.get(reason) or stop_reason(string(reason))) if reason else None
         self.draft.usage = usage(data)
         return [*events, *self._texts.stop()]
 

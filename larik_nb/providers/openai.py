@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._abilities import effort_level, samples
-from larik_nb.providers._fields import Frames, count, record, records, string
-from larik_nb.providers._replay import IMAGE_TYPES, Piece, data_url, own
-from larik_nb.providers._turns import as_text, media_to_user, result_text, turns
+from larik_nb.providers._abilities import documents, effort_level, images, samples
+from larik_nb.providers._fields import Frames, count, number, record, records, string
+from larik_nb.providers._media import IMAGE_TYPES, PDF, data_url
+from larik_nb.providers._replay import Seal, Target, result_text
 from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
@@ -49,6 +49,19 @@ class OpenAI:
         """Return the header that carries the key."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation."""
+        known = self._abilities(model)
+        return Target(
+            provider=self._provider,
+            model=model,
+            images=images(known, IMAGE_TYPES),
+            documents=documents(known, (PDF,)),
+            tool_media=True,
+            seal=_seal,
+            window=known.window if known else None,
+        )
+
     def decoder(self, request: Request) -> OpenAIDecoder:
         """Return a fresh decoder for one answer."""
         return OpenAIDecoder(Draft(request, self._provider))
@@ -58,7 +71,7 @@ class OpenAI:
         model = self._abilities(request.model)
         body: dict[str, Any] = {
             "model": request.model,
-            "input": list(_input(request, self._provider)),
+            "input": list(_input(request)),
             "stream": True,
             "store": False,
         }
@@ -72,6 +85,16 @@ class OpenAI:
         body.update(_reasoning(request, model))
         body.update(_sampling(request, model, _effort(request, model)))
         return Wire(path="/responses", body=body)
+
+    def encode_count(self, request: Request) -> Wire:
+        """Return the request for the count of its tokens."""
+        body = self.encode(request).body
+        counted = ("model", "input", "instructions", "tools", "reasoning")
+        return Wire(path="/responses/input_tokens", body={k: v for k, v in body.items() if k in counted})
+
+    def decode_count(self, data: Any) -> int:
+        """Return the count."""
+        return number(record(data).get("input_tokens"))
 
 
 # -- settings -------------------------------------------------------------------------------------------------------
@@ -113,16 +136,9 @@ def _tool(name: str, description: str, parameters: dict[str, Any] | None) -> dic
 
 
 # -- conversation ---------------------------------------------------------------------------------------------------
-def _input(request: Request, provider: str) -> Iterator[dict[str, Any]]:
-    def sendable(message: Message, block: Block) -> bool:
-        return message.role == "user" or _output_item((message, block), provider, request.model) is not None
-
-    for turn in turns(media_to_user(request.messages), sendable):
-        if turn.role == "user":
-            yield from _user_items(turn.blocks)
-        else:
-            items = (_output_item(part, provider, request.model) for part in turn.parts)
-            yield from (item for item in items if item is not None)
+def _input(request: Request) -> Iterator[dict[str, Any]]:
+    for turn in request.messages:
+        yield from _user_items(turn.blocks) if turn.role == "user" else map(_output_item, turn.blocks)
 
 
 def _user_items(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
@@ -132,41 +148,43 @@ def _user_items(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
         match block.type:
             case "tool_result":
                 yield {"type": "function_call_output", "call_id": block.id, "output": _result(block)}
-            case "text" if block.text:
+            case "text":
                 content.append({"type": "input_text", "text": block.text})
-            case "image" | "document":
-                content.append(_media(block))
             case _:
-                continue
+                content.append(_media(block))
     if content:
         yield {"type": "message", "role": "user", "content": content}
 
 
-def _output_item(part: Piece, provider: str, model: str) -> dict[str, Any] | None:
-    """Return the item for one of the assistant's blocks; None for what this model may not see."""
-    message, block = part
-    ours = own(message, block, provider, model)
+def _output_item(block: Block) -> dict[str, Any]:
+    """Return the item for one of the assistant's blocks."""
     match block.type:
-        case "text" if block.text:
-            phase = record(block.raw).get("phase") if ours else None
-            return _said(block.text) | ({"phase": phase} if phase else {})
+        case "text":
+            phase = record(block.raw).get("phase")
+            return _said(block.text or "") | ({"phase": phase} if phase else {})
         case "tool_use":
             return {
                 "type": "function_call",
                 "call_id": block.id,
                 "name": block.name,
-                "arguments": block.input_raw if block.invalid else _compact(block.input),
-                **(record(block.raw) if ours else {}),
+                "arguments": _compact(block.input),
+                **record(block.raw),
             }
-        case "opaque" if ours and isinstance(block.raw, dict) and _replayable(block.raw):
-            return block.raw if block.raw.get("type") != "refusal" else _said(block.raw.get("refusal") or "")
         case _:
-            return None
+            item = record(block.raw)
+            return _said(string(item.get("refusal"))) if item.get("type") == "refusal" else item
 
 
-def _replayable(item: dict[str, Any]) -> bool:
-    """Return whether the server can read an item again; it keeps none, so bare reasoning ids mean nothing to it."""
-    return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+def _seal(block: Block) -> Seal | None:
+    """Return how an item goes back; the server keeps none, so reasoning that is only an id means nothing to it."""
+    item = block.raw
+    if block.type != "opaque" or not isinstance(item, dict) or not item.get("type"):
+        return None
+    if item["type"] == "refusal":
+        return Seal() if item.get("refusal") else None
+    if item["type"] != "reasoning":
+        return Seal()
+    return Seal(needs="next", whole=bool(item.get("encrypted_content") or item.get("content")))
 
 
 def _said(text: str) -> dict[str, Any]:
@@ -181,16 +199,14 @@ def _compact(value: dict[str, Any] | None) -> str:
 def _result(block: Block) -> str | list[dict[str, Any]]:
     if not block.images:
         return result_text(block)
-    text = [{"type": "input_text", "text": result_text(block)}] if block.content or block.is_error else []
+    text = [{"type": "input_text", "text": result_text(block)}] if block.content else []
     return [*text, *map(_media, block.images)]
 
 
 def _media(block: Block) -> dict[str, Any]:
-    if block.type == "image" and block.media_type in IMAGE_TYPES:
+    if block.type == "image":
         return {"type": "input_image", "image_url": data_url(block), "detail": "auto"}
-    if block.media_type == "application/pdf":
-        return {"type": "input_file", "filename": block.name or "document.pdf", "file_data": data_url(block)}
-    return {"type": "input_text", "text": as_text(block)}
+    return {"type": "input_file", "filename": block.name or "document.pdf", "file_data": data_url(block)}
 
 
 # -- answer ---------------------------------------------------------------------------------------------------------
@@ -226,7 +242,7 @@ class OpenAIDecoder:
         event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
-        kind = string(event.get("type")) or name
+        kind = string(event.get("type")) or name or _untyped(event)
         if kind == "response.output_text.delta":
             return self._text(self._item(event), string(event.get("delta")))
         if kind.endswith(".delta"):
@@ -417,6 +433,12 @@ class OpenAIDecoder:
         if status in ("completed", ""):
             return "tool_use" if self.draft.calls else "end_turn" if status else None
         return "other"
+
+
+def _untyped(event: dict[str, Any]) -> str:
+    """Return the type of an event that says none, where the response in it has come to an end."""
+    status = record(event.get("response")).get("status")
+    return f"response.{status}" if f"response.{status}" in _TERMINAL else ""
 
 
 def _item_id(event: dict[str, Any]) -> Any:

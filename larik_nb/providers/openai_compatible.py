@@ -6,30 +6,30 @@ What a host needs in a request is data (`quirks`); what it may do in an answer i
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
-from larik_nb.providers._abilities import effort_level, samples
+from larik_nb.providers._abilities import effort_level, images, samples
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
+from larik_nb.providers._media import IMAGE_TYPES, data_url
 from larik_nb.providers._presets import Quirks
-from larik_nb.providers._replay import Piece, data_url, own
+from larik_nb.providers._replay import MADE_ID_LENGTH, Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._tool_fragments import ToolFragments
-from larik_nb.providers._turns import (
-    IMAGES_NOTE,
-    Turn,
-    as_text,
-    call_input,
-    media_to_user,
-    result_text,
-    turns,
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    ended_early,
+    stop_reason,
+    stream_error,
+    unknown,
 )
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ _STOP: Mapping[str, StopReason] = {
 _KEPT = frozenset({"reasoning_details", "refusal", "extra_content", "thought_signature"})
 """Fields of an assistant message that go back as they came, to the model that wrote them."""
 
+_COMPLAINTS = ("message", "detail", "error_msg", "msg")
 _USUAL = Quirks()
-_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_PLAIN_ID = r"[A-Za-z0-9_-]{1,40}"
 
 
 class OpenAICompatible:
@@ -72,6 +72,33 @@ class OpenAICompatible:
         """Return the bearer header, none without a key."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
+    def target(self, model: str) -> Target:
+        """Return what the model takes of a conversation at this host."""
+        known, quirks = self._abilities(model), self._quirks
+        length = int(quirks.tool_ids.rpartition("-")[2]) if quirks.tool_ids else None
+        return Target(
+            provider=self._provider,
+            model=model,
+            images=images(known, IMAGE_TYPES),
+            tools=quirks.tools,
+            ids=f"[A-Za-z0-9]{{{length}}}" if length else _PLAIN_ID,
+            id_length=length or MADE_ID_LENGTH,
+            own_ids=length is None,
+            bridge=quirks.strict_turns,
+            prefill=not quirks.strict_turns,
+            seal=self._seal,
+            window=known.window if known else None,
+        )
+
+    def _seal(self, block: Block) -> Seal | None:
+        """Return how a thought or a field of the answer goes back: beside what else was said."""
+        if block.type == "thinking":
+            return Seal(needs="other") if self._quirks.reasoning_back and block.text else None
+        fields = block.raw if isinstance(block.raw, dict) else {}
+        if not fields or not fields.keys() <= _KEPT:
+            return None
+        return Seal(needs="" if fields.get("refusal") else "other")
+
     def decoder(self, request: Request) -> ChatDecoder:
         """Return a fresh decoder for the answer."""
         return ChatDecoder(request, self._provider)
@@ -81,7 +108,7 @@ class OpenAICompatible:
         model = self._abilities(request.model)
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": _Encoder(request, self._provider, self._quirks, model).messages(),
+            "messages": list(self._messages(request)),
             "stream": True,
         }
         if self._quirks.stream_options:
@@ -89,6 +116,27 @@ class OpenAICompatible:
         if request.tools and self._quirks.tools:
             body["tools"] = [function_tool(tool) for tool in request.tools]
         return Wire(path="/chat/completions", body={**body, **self._settings(request, model)})
+
+    def _messages(self, request: Request) -> Iterator[dict[str, Any]]:
+        if request.system:
+            yield {"role": "system", "content": request.system}
+        for turn in request.messages:
+            yield from [self._assistant(turn.blocks)] if turn.role == "assistant" else _user(turn.blocks)
+
+    def _assistant(self, blocks: Sequence[Block]) -> dict[str, Any]:
+        texts, thoughts, calls = (
+            [block for block in blocks if block.type == kind] for kind in ("text", "thinking", "tool_use")
+        )
+        said = "".join(block.text or "" for block in texts)
+        message: dict[str, Any] = {"role": "assistant", "content": said or (None if calls else "")}
+        if self._quirks.reasoning_back and (calls or thoughts):
+            message[self._quirks.reasoning_back] = "".join(block.text or "" for block in thoughts)
+        for block in blocks:
+            if block.type == "opaque":
+                message.update(block.raw)
+        if calls:
+            message["tool_calls"] = [_call(call) for call in calls]
+        return message
 
     def _settings(self, request: Request, model: Model | None) -> dict[str, Any]:
         level = effort_level(request, model)
@@ -121,88 +169,25 @@ def function_tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-class _Encoder:
-    """Translates one conversation."""
-
-    def __init__(self, request: Request, provider: str, quirks: Quirks, model: Model | None) -> None:
-        self._request = request
-        self._provider = provider
-        self._back = quirks.reasoning_back
-        self._tools = quirks.tools
-        self._sees = model is None or model.vision is not False
-        self._turns = turns(media_to_user(request.messages), self._keep)
-        self._id = ToolIds(quirks.tool_ids, self._turns, self._own)
-
-    def _own(self, message: Message, block: Block) -> bool:
-        return own(message, block, self._provider, self._request.model)
-
-    def _keep(self, message: Message, block: Block) -> bool:
-        match block.type:
-            case "text":
-                return bool(block.text)
-            case "thinking":
-                return bool(self._back and block.text) and self._own(message, block)
-            case "opaque":
-                return self._own(message, block) and isinstance(block.raw, dict) and block.raw.keys() <= _KEPT
-            case _:
-                return True
-
-    def messages(self) -> list[dict[str, Any]]:
-        out: list[dict[str, Any]] = []
-        if self._request.system:
-            out.append({"role": "system", "content": self._request.system})
-        for turn in self._turns:
-            out += self._assistant(turn) if turn.role == "assistant" else self._user(turn.blocks)
-        return out
-
-    def _assistant(self, turn: Turn) -> list[dict[str, Any]]:
-        blocks = turn.blocks
-        texts = [block.text or "" for block in blocks if block.type == "text"]
-        calls = [part for part in turn.parts if part[1].type == "tool_use"]
-        if not self._tools:
-            texts += [f"[called {call.name} with {json.dumps(call_input(call))}]" for _, call in calls]
-            calls = []
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) or (None if calls else "")}
-        if self._back and (calls or any(block.type == "thinking" for block in blocks)):
-            message[self._back] = "".join(block.text or "" for block in blocks if block.type == "thinking")
-        for block in blocks:
-            if block.type == "opaque":
-                message.update(block.raw)
-        if calls:
-            message["tool_calls"] = [self._call(part) for part in calls]
-        return [message] if len(message) > 2 or message["content"] else []  # more than role and content
-
-    def _call(self, part: Piece) -> dict[str, Any]:
-        call = part[1]
-        function = {"name": call.name, "arguments": json.dumps(call_input(call))}
-        sealed = call.raw if self._own(*part) and isinstance(call.raw, dict) else {}
-        return {"id": self._id(call.id), "type": "function", "function": function, **sealed}
-
-    def _user(self, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-        results = [block for block in blocks if block.type == "tool_result"]
-        shown = [image for result in results for image in result.images]
-        rest = [block for block in blocks if block.type != "tool_result"]
-        parts = [_text_part(IMAGES_NOTE), *map(self._user_part, shown)] if shown else []
-        parts += map(self._user_part, rest)
-        out = []
-        if self._tools:
-            out = [self._result(result) for result in results]
-        else:
-            parts = [_text_part(f"[result: {result.content}]") for result in results] + parts
-        return [*out, {"role": "user", "content": _content(parts)}] if parts else out
-
-    def _result(self, result: Block) -> dict[str, Any]:
-        return {"role": "tool", "tool_call_id": self._id(result.id), "content": result_text(result)}
-
-    def _user_part(self, block: Block) -> dict[str, Any]:
-        if block.type == "image" and self._sees:
-            url = data_url(block)
-            return {"type": "image_url", "image_url": {"url": url}}
-        return _text_part(block.text or "" if block.type == "text" else as_text(block))
+def _call(call: Block) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": json.dumps(call.input)}
+    sealed = call.raw if isinstance(call.raw, dict) else {}
+    return {"id": call.id, "type": "function", "function": function, **sealed}
 
 
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+def _user(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Yield one tool message for each result, then what the user said."""
+    for block in blocks:
+        if block.type == "tool_result":
+            yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
+    if parts := [_user_part(block) for block in blocks if block.type != "tool_result"]:
+        yield {"role": "user", "content": _content(parts)}
+
+
+def _user_part(block: Block) -> dict[str, Any]:
+    if block.type == "image":
+        return {"type": "image_url", "image_url": {"url": data_url(block)}}
+    return {"type": "text", "text": block.text}
 
 
 def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -210,44 +195,6 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
-
-
-class ToolIds:
-    """Tool call ids in the host's alphabet: one to one within a request, and the same in every request.
-
-    The host's own ids go back as they came; others stay where they fit.
-    """
-
-    def __init__(self, alphabet: str | None, sent: Sequence[Turn], is_own: Callable[[Message, Block], bool]) -> None:
-        self._length = int(alphabet.rpartition("-")[2]) if alphabet else None
-        self._fits = re.compile(f"[A-Za-z0-9]{{{self._length}}}") if alphabet else _PLAIN_ID
-        self._out: dict[str, str] = {}
-        calls = [part for turn in sent for part in turn.parts if part[1].type == "tool_use"]
-        fit = [call.id or "" for message, call in calls if self._fits.fullmatch(call.id or "") or is_own(message, call)]
-        self._out.update((id_, id_) for id_ in fit)
-        for _, call in calls:
-            self._add(call.id or "")
-
-    def __call__(self, id_: str | None) -> str:
-        """Return the host's form of an id."""
-        return self._out[id_ or ""]
-
-    def _add(self, id_: str) -> None:
-        taken, seed = set(self._out.values()), id_
-        while id_ not in self._out:
-            made = _hashed(seed, self._length or 24)
-            if made not in taken:
-                self._out[id_] = made
-            seed += "'"
-
-
-def _hashed(text: str, length: int) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
-    letters = []
-    for _ in range(length):
-        number, place = divmod(number, len(_ALPHANUMERIC))
-        letters.append(_ALPHANUMERIC[place])
-    return "".join(letters)
 
 
 class ChatDecoder:
@@ -278,7 +225,7 @@ class ChatDecoder:
 
     def whole(self, data: Any) -> Iterable[StreamEvent]:
         """Take a whole JSON answer in (`Decoder.whole`)."""
-        if not isinstance(data, dict) or "choices" not in data:
+        if not isinstance(data, dict) or not data.get("choices"):
             raise stream_error(data, "json_200")
         try:
             events = [*self._object("", data, "json_200"), *self._end()]
@@ -319,7 +266,7 @@ class ChatDecoder:
                 self.draft.usage = usage(counts) or self.draft.usage
 
     def _object(self, name: str, data: dict[str, Any], where: errors.Where) -> Iterable[StreamEvent]:
-        if data.get("error") or name == "error" or data.get("object") == "error":
+        if data.get("error") or name == "error" or (not data.get("choices") and _tells_a_failure(data)):
             raise stream_error(data, where)
         if self._unread is not None:
             raise unreadable(self._unread)
@@ -344,7 +291,7 @@ class ChatDecoder:
         elif not self._streamed and (message := choice.get("message")):
             events = self._delta(message)
         if reason := choice.get("finish_reason"):
-            self.draft.stop_reason = _STOP.get(reason, "other")
+            self.draft.stop_reason = _STOP.get(reason) or stop_reason(string(reason))
             events = [*events, *self._end()]
         return events
 
@@ -424,6 +371,13 @@ class ChatDecoder:
 
     def _end(self) -> Iterable[StreamEvent]:
         return [*self._texts.stop(), *self._calls.end()]
+
+
+def _tells_a_failure(data: Mapping[str, Any]) -> bool:
+    """Return whether an object without a choice is an error of a host that has no field for errors."""
+    base = data.get("base_resp")
+    failed = isinstance(base, dict) and base.get("status_code") not in (0, None)
+    return failed or data.get("object") == "error" or any(isinstance(data.get(key), str) for key in _COMPLAINTS)
 
 
 def _merge_detail(merged: list[dict[str, Any]], detail: dict[str, Any]) -> None:

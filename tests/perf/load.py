@@ -94,7 +94,7 @@ async def _aiohttp(url: str, count: int) -> int:
 def streams(who: str, url: str, count: int) -> dict[str, Any]:
     """Return errors, CPU and memory of `count` concurrent streams."""
     runs: dict[str, Callable[[], Any]] = {
-        "httpx2": lambda: _ours(url, count, "httpx2"),
+        "h11": lambda: _ours(url, count, "h11"),
         "aiohttp": lambda: _ours(url, count, "aiohttp"),
         "sdk": lambda: _sdk(url, count),
         "plain-aiohttp": lambda: _aiohttp(url, count),
@@ -167,14 +167,14 @@ def _child(what: str, *more: str) -> dict[str, Any]:
 
 def compare(url: str, count: int, skip_sdk: bool) -> list[str]:  # an option of the command line
     """Measure everything and return a line for each figure over its limit."""
-    kinds = ["httpx2", "aiohttp", "plain-aiohttp", *([] if skip_sdk else ["sdk"])]
+    kinds = ["h11", "aiohttp", "plain-aiohttp", *([] if skip_sdk else ["sdk"])]
     found = {kind: _child(kind, url, str(count)) for kind in kinds}
-    wrong = [f"{kind}: {found[kind]['errors']} errors" for kind in ("httpx2", "aiohttp") if found[kind]["errors"]]
-    wrong += [f"{kind}: over {MEMORY_MB} MB" for kind in ("httpx2", "aiohttp") if found[kind]["peak_mb"] > MEMORY_MB]
+    wrong = [f"{kind}: {found[kind]['errors']} errors" for kind in ("h11", "aiohttp") if found[kind]["errors"]]
+    wrong += [f"{kind}: over {MEMORY_MB} MB" for kind in ("h11", "aiohttp") if found[kind]["peak_mb"] > MEMORY_MB]
     if found["aiohttp"]["cpu_s"] > FAST_LIMIT * found["plain-aiohttp"]["cpu_s"]:
         wrong.append(f"aiohttp: over {FAST_LIMIT} x plain aiohttp")
-    if not skip_sdk and found["httpx2"]["cpu_s"] > found["sdk"]["cpu_s"]:
-        wrong.append("httpx2: more CPU than the SDK")
+    if not skip_sdk and found["h11"]["cpu_s"] > found["sdk"]["cpu_s"]:
+        wrong.append("h11: more CPU than the SDK")
     if _child("threads", url)["errors"]:
         wrong.append("threads: errors")
     growth = _child("calls", url)

@@ -36,7 +36,7 @@ from larik_nb.providers.openai_compatible import OpenAICompatible
 from larik_nb.types import Request, user
 
 BULK, PACED = "fake:n=5000", "fake:n=1000:d=1"
-LIMITS = {"httpx2": 0.9, "aiohttp": 0.5}
+LIMITS = {"h11": 0.9, "aiohttp": 0.5}
 """Ratio to the reference."""
 
 PLAIN_LIMIT = 1.3
@@ -129,11 +129,11 @@ async def rounds(url: str, name: str, model: str, runs: int) -> list[dict[str, f
         events = larik_nb.stream(stock, ask(model))
         return "".join([event.text for event in events if event.type == "text_delta"])
 
-    stock, clock = provider(name, url, "httpx2"), _Clock(model)
+    stock, clock = provider(name, url, "h11"), _Clock(model)
     async with httpx.AsyncClient(timeout=60) as client:
         readers: dict[str, Callable[[], Awaitable[str]]] = {
             "reference": lambda: by_hand(client, url, name, model),
-            "httpx2": lambda: read(stock.stream(ask(model))),
+            "h11": lambda: read(stock.stream(ask(model))),
             "plain": plain,
         }
         if importlib.util.find_spec("aiohttp"):
@@ -150,7 +150,7 @@ def measure(url: str, name: str, runs: int) -> Figures:
         taken = asyncio.run(rounds(url, name, model, runs))
         out[pace] = {key: statistics.median(row[key] for row in taken) for key in taken[0]}
         out[pace] |= {f"x {key}": statistics.median(row[key] / row["reference"] for row in taken) for key in taken[0]}
-        out[pace]["x plain/httpx2"] = statistics.median(row["plain"] / row["httpx2"] for row in taken)
+        out[pace]["x plain/h11"] = statistics.median(row["plain"] / row["h11"] for row in taken)
     return out
 
 
@@ -162,9 +162,9 @@ def faults(name: str, figures: Figures) -> list[str]:
         for transport, limit in LIMITS.items()
         if bulk.get(f"x {transport}", 0) > limit
     ]
-    if bulk["x plain/httpx2"] > PLAIN_LIMIT:
+    if bulk["x plain/h11"] > PLAIN_LIMIT:
         found.append(f"{name}: the plain iterator is over {PLAIN_LIMIT} x the async one in bulk")
-    if paced["plain"] > paced["httpx2"] + PLAIN_EXTRA_US:
+    if paced["plain"] > paced["h11"] + PLAIN_EXTRA_US:
         found.append(f"{name}: the plain iterator adds over {PLAIN_EXTRA_US:g} us to a paced read")
     return found
 

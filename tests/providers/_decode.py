@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 
 from larik_nb import errors
 from larik_nb.frames import reader
-from larik_nb.providers._wire import Adapter, _rest
+from larik_nb.providers._replay import prepare
+from larik_nb.providers._wire import Adapter, Wire, _rest
 from larik_nb.types import Message, Request, StreamEvent, ToolSpec, user
 
 CASES = Path(__file__).parents[1] / "wire"
 READ = ToolSpec(name="read", description="Read a file.", parameters={"type": "object", "properties": {"path": {}}})
 ASKED = Request(model="m", messages=(user("hi"),))
 OFFERED = Request(model="m", messages=(user("hi"),), tools=(READ,))
+
+
+def encoded(adapter: Adapter, request: Request) -> Wire:
+    """Return the HTTP request as the provider sends it."""
+    return adapter.encode(prepare(request, adapter.target(request.model)))
 
 
 def decode(

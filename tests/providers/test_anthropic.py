@@ -14,9 +14,12 @@ from larik_nb.catalog import Model
 from larik_nb.frames import reader
 from larik_nb.providers.anthropic import Anthropic
 from larik_nb.types import Block, Message, Request, StreamEvent, ToolSpec, assistant, text_block, tool_result, user
+from tests.providers._decode import encoded
 
 CASES = Path(__file__).parents[1] / "wire" / "anthropic.messages"
 EPHEMERAL = {"type": "ephemeral"}
+FOREIGN_ID = "Musvh7ExEaFq2up2HD6ebaxz"
+"""What `functions.plot:2` is sent as."""
 PNG = Block(type="image", media_type="image/png", data="iVBORw0KGgo=")
 PDF = Block(type="document", media_type="application/pdf", data="JVBERi0=", name="tides.pdf")
 NOTE = Block(type="document", media_type="text/plain", data=base64.b64encode("Ebb: é".encode()).decode())
@@ -53,7 +56,7 @@ ADAPTER = Anthropic(provider="anthropic", abilities=abilities)
 
 
 def encode(*messages: Message, model: str = "unknown", **fields: Any) -> dict[str, Any]:
-    return ADAPTER.encode(Request(model=model, messages=messages or (user("Hi"),), **fields)).body
+    return encoded(ADAPTER, Request(model=model, messages=messages or (user("Hi"),), **fields)).body
 
 
 def settings(**fields: Any) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def read(name: str, model: str = "m") -> tuple[list[StreamEvent], Message]:
 
 def test_a_plain_question() -> None:
     """The smallest request, with the headers that go with it."""
-    wire = ADAPTER.encode(Request(model="unknown", messages=(user("Hi"),)))
+    wire = encoded(ADAPTER, Request(model="unknown", messages=(user("Hi"),)))
     assert wire.path == "/v1/messages"
     assert wire.headers == {"anthropic-version": "2026-10-21"}
     assert wire.body == {
@@ -133,7 +136,7 @@ def test_a_conversation_with_tools_and_media() -> None:
                 "content": [
                     {"type": "text", "text": "Sure."},
                     {"type": "tool_use", "id": "toolu_1", "name": "plot", "input": {"n": 1}},
-                    {"type": "tool_use", "id": "functions_plot_2", "name": "plot", "input": {"n": 2}},
+                    {"type": "tool_use", "id": FOREIGN_ID, "name": "plot", "input": {"n": 2}},
                 ],
             },
             {
@@ -144,7 +147,7 @@ def test_a_conversation_with_tools_and_media() -> None:
                         "tool_use_id": "toolu_1",
                         "content": [{"type": "text", "text": "done"}, image, pdf],
                     },
-                    {"type": "tool_result", "tool_use_id": "functions_plot_2", "content": "no data", "is_error": True},
+                    {"type": "tool_result", "tool_use_id": FOREIGN_ID, "content": "no data", "is_error": True},
                     {"type": "text", "text": "And?", "cache_control": EPHEMERAL},
                 ],
             },
@@ -261,14 +264,14 @@ def test_limits_keep_below_the_models() -> None:
 
 def test_sampling_asks_for_the_version_that_takes_it() -> None:
     """Models that sample do so under an older API version; others keep the current one."""
-    sampled = ADAPTER.encode(Request(model="budget", messages=(user("x"),), temperature=0.1))
+    sampled = encoded(ADAPTER, Request(model="budget", messages=(user("x"),), temperature=0.1))
     assert sampled.headers["anthropic-version"] == "2023-06-01"
-    assert ADAPTER.encode(Request(model="budget", messages=(user("x"),))).headers["anthropic-version"] == "2026-10-21"
+    assert encoded(ADAPTER, Request(model="budget", messages=(user("x"),))).headers["anthropic-version"] == "2026-10-21"
 
 
 def test_bound_thinking_survives_a_changed_prompt() -> None:
     """Models whose thinking is bound to its prefix are told to drop what no longer fits."""
-    wire = ADAPTER.encode(Request(model="bound", messages=(user("x"),)))
+    wire = encoded(ADAPTER, Request(model="bound", messages=(user("x"),)))
     assert wire.body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     assert wire.headers["anthropic-beta"] == "thinking-binding-controls-2026-08-01"
 
@@ -295,7 +298,7 @@ def test_sealed_blocks_stay_with_their_model() -> None:
     other_route = Anthropic(provider="gateway", abilities=abilities)
     for body in (
         encode(user("a"), message, user("b"), model="another"),
-        other_route.encode(Request(model="m", messages=(user("a"), message, user("b")))).body,
+        encoded(other_route, Request(model="m", messages=(user("a"), message, user("b")))).body,
     ):
         assert body["messages"][1]["content"] == [{"type": "text", "text": "56"}]
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from larik_nb import errors
 from larik_nb.catalog import Model
-from larik_nb.providers.gemini import DISPLAY, NO_SIGNATURE, OPENING, Gemini, usage
+from larik_nb.providers._replay import IMAGES_NOTE, OPENING
+from larik_nb.providers.gemini import DISPLAY, NO_SIGNATURE, Gemini, usage
 from larik_nb.types import Block, Message, Request, StreamEvent, ToolSpec, Usage, assistant, tool_result, user
-from tests.providers._decode import ASKED, OFFERED, decode, joined, mutated, outcome, own, sse, values
+from tests.providers._decode import ASKED, OFFERED, decode, encoded, joined, mutated, outcome, own, sse, values
 
 PNG = Block(type="image", media_type="image/png", data="iVBORw0KGgo=")
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
@@ -34,7 +35,7 @@ ADAPTER = Gemini(abilities=abilities)
 
 
 def encode(*messages: Message, model: str = "m", **fields: Any) -> dict[str, Any]:
-    return ADAPTER.encode(Request(model=model, messages=messages or (user("Hi"),), **fields)).body
+    return encoded(ADAPTER, Request(model=model, messages=messages or (user("Hi"),), **fields)).body
 
 
 def contents(*messages: Message, model: str = "m") -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def mine(*blocks: Block, model: str = "m") -> Message:
 # -- requests ---------------------------------------------------------------------------------------------------
 def test_a_plain_question() -> None:
     """The smallest request."""
-    wire = ADAPTER.encode(Request(model="gemini-x", messages=(user("Hi"),)))
+    wire = encoded(ADAPTER, Request(model="gemini-x", messages=(user("Hi"),)))
     assert wire.path == "/v1beta/models/gemini-x:streamGenerateContent?alt=sse"
     assert wire.body == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
     assert ADAPTER.credential("k") == {"x-goog-api-key": "k"}
@@ -62,7 +63,7 @@ def test_a_plain_question() -> None:
 
 def test_a_model_with_its_own_collection() -> None:
     """Such as a tuned one."""
-    path = ADAPTER.encode(Request(model="tunedModels/a b", messages=())).path
+    path = encoded(ADAPTER, Request(model="tunedModels/a b", messages=())).path
     assert path == "/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse"
 
 
@@ -148,7 +149,12 @@ def test_a_call_and_its_result_repeat_id_and_name() -> None:
         },
         {"role": "user", "parts": [{"functionResponse": {**said, "parts": [INLINE]}}, failed]},
     ]
-    assert contents(*history, answers, model="budget")[2]["parts"] == [{"functionResponse": said}, failed, INLINE]
+    assert contents(*history, answers, model="budget")[2]["parts"] == [
+        {"functionResponse": said},
+        failed,
+        {"text": IMAGES_NOTE},
+        INLINE,
+    ]
 
 
 def test_another_models_call_gets_the_placeholder() -> None:

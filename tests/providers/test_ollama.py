@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from larik_nb import errors
 from larik_nb.catalog import Model
-from larik_nb.providers._turns import IMAGES_NOTE
+from larik_nb.providers._replay import IMAGES_NOTE
 from larik_nb.providers.ollama import NUM_CTX, Ollama
 from larik_nb.types import Block, Message, Request, StreamEvent, Usage, assistant, tool_result, user
-from tests.providers._decode import ASKED, OFFERED, READ, decode, joined, lines, mutated, outcome, own, values
+from tests.providers._decode import ASKED, OFFERED, READ, decode, encoded, joined, lines, mutated, outcome, own, values
 
 PNG = Block(type="image", media_type="image/png", data="iVBORw0KGgo=")
 NOTE = Block(type="document", media_type="text/csv", data=base64.b64encode(b"a,b").decode(), name="t.csv")
@@ -35,13 +35,13 @@ CALL = Block(type="tool_use", id="c1", name="read", input={"path": "a"})
 
 
 def encode(*messages: Message, model: str = "m", **fields: Any) -> dict[str, Any]:
-    return ADAPTER.encode(Request(model=model, messages=messages or (user("Hi"),), **fields)).body
+    return encoded(ADAPTER, Request(model=model, messages=messages or (user("Hi"),), **fields)).body
 
 
 # -- requests ---------------------------------------------------------------------------------------------------
 def test_a_plain_question() -> None:
     """The window is set, and a prompt that does not fit is to be an error."""
-    wire = ADAPTER.encode(Request(model="m", messages=(user("Hi"),)))
+    wire = encoded(ADAPTER, Request(model="m", messages=(user("Hi"),)))
     assert (wire.path, wire.headers) == ("/api/chat", {})
     assert wire.body == {
         "model": "m",
@@ -95,7 +95,7 @@ def test_the_window_is_the_users_within_the_models() -> None:
     """A model cannot be loaded with more than it has."""
     assert encode(model="small", temperature=1.0)["options"] == {"num_ctx": 2048}
     adapter = Ollama(num_ctx=99_000)
-    assert adapter.encode(Request(model="m", messages=())).body["options"] == {"num_ctx": 99_000}
+    assert encoded(adapter, Request(model="m", messages=())).body["options"] == {"num_ctx": 99_000}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from larik_nb.catalog import Model
 from larik_nb.frames import reader
 from larik_nb.providers.openai import OpenAI
 from larik_nb.types import Block, Message, Request, StreamEvent, ToolSpec, assistant, text_block, tool_result, user
+from tests.providers._decode import encoded
 
 CASES = Path(__file__).parents[1] / "wire" / "openai.responses"
 PNG = Block(type="image", media_type="image/png", data="iVBORw0KGgo=")
@@ -37,7 +38,7 @@ ADAPTER = OpenAI(provider="openai", abilities=abilities)
 
 
 def encode(*messages: Message, model: str = "unknown", **fields: Any) -> dict[str, Any]:
-    return ADAPTER.encode(Request(model=model, messages=messages or (user("Hi"),), **fields)).body
+    return encoded(ADAPTER, Request(model=model, messages=messages or (user("Hi"),), **fields)).body
 
 
 def settings(**fields: Any) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def read(name: str, model: str = "m") -> tuple[list[StreamEvent], Message]:
 
 def test_a_plain_question() -> None:
     """The smallest request: streamed, stored nowhere, its reasoning sealed and handed over."""
-    wire = ADAPTER.encode(Request(model="unknown", messages=(user("Hi"),)))
+    wire = encoded(ADAPTER, Request(model="unknown", messages=(user("Hi"),)))
     assert (wire.path, wire.headers) == ("/responses", {})
     assert wire.body == {
         "model": "unknown",
@@ -129,7 +130,7 @@ def test_a_conversation_with_tools_and_media() -> None:
             },
             {"type": "message", "role": "assistant", "content": "Sure."},
             {"type": "function_call", "call_id": "call_1", "name": "plot", "arguments": '{"n":1,"title":"é"}'},
-            {"type": "function_call", "call_id": "call_2", "name": "plot", "arguments": '{"n":'},
+            {"type": "function_call", "call_id": "call_2", "name": "plot", "arguments": '{"INVALID_JSON":"{\\"n\\":"}'},
             {
                 "type": "function_call_output",
                 "call_id": "call_1",
@@ -195,7 +196,7 @@ def test_sealed_items_stay_with_their_model() -> None:
     _, message = read("server-tool")
     for body in (
         encode(user("a"), message, user("b"), model="another"),
-        OpenAI(provider="gateway").encode(Request(model="m", messages=(user("a"), message, user("b")))).body,
+        encoded(OpenAI(provider="gateway"), Request(model="m", messages=(user("a"), message, user("b")))).body,
     ):
         assert [item["type"] for item in body["input"]] == ["message", "message", "message"]
     assert [item["type"] for item in encode(user("a"), message, user("b"), model="m")["input"]] == [

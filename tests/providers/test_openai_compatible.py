@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from larik_nb import errors
 from larik_nb.catalog import Model
 from larik_nb.providers._presets import Quirks
-from larik_nb.providers._turns import IMAGES_NOTE, INTERRUPTED
+from larik_nb.providers._replay import IMAGES_NOTE, INTERRUPTED
 from larik_nb.providers.openai_compatible import OpenAICompatible, usage
 from larik_nb.types import (
     Block,
@@ -28,7 +28,7 @@ from larik_nb.types import (
     tool_result,
     user,
 )
-from tests.providers._decode import ASKED, OFFERED, decode, joined, mutated, outcome, own, sse, values
+from tests.providers._decode import ASKED, OFFERED, decode, encoded, joined, mutated, outcome, own, sse, values
 
 HOST = OpenAICompatible(provider="host")
 PNG = Block(type="image", media_type="image/png", data="iVBORw0KGgo=")
@@ -53,7 +53,7 @@ def abilities(model: str) -> Model | None:
 
 def encode(*messages: Message, model: str = "m", quirks: Quirks = Quirks(), **fields: Any) -> dict[str, Any]:  # noqa: B008  # frozen
     adapter = OpenAICompatible(provider="host", quirks=quirks, abilities=abilities)
-    return adapter.encode(Request(model=model, messages=messages or (user("Hi"),), **fields)).body
+    return encoded(adapter, Request(model=model, messages=messages or (user("Hi"),), **fields)).body
 
 
 def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def setting(**fields: Any) -> dict[str, Any]:
 # -- requests ---------------------------------------------------------------------------------------------------
 def test_a_plain_question() -> None:
     """The smallest request."""
-    wire = HOST.encode(Request(model="org/name", messages=(user("Hi"),)))
+    wire = encoded(HOST, Request(model="org/name", messages=(user("Hi"),)))
     assert (wire.path, wire.headers) == ("/chat/completions", {})
     assert wire.body == {
         "model": "org/name",
@@ -140,7 +140,7 @@ def test_a_conversation_with_tools_and_images() -> None:
                 {"type": "text", "text": '<document name="n.txt">\nEbb: é\n</document>'},
                 {
                     "type": "text",
-                    "text": "[document tides.pdf (application/pdf) left out: it cannot be sent to this model]",
+                    "text": "[document tides.pdf left out: m takes no PDFs]",
                 },
             ],
         },
@@ -193,16 +193,14 @@ def test_an_image_of_the_models_own_moves_to_the_user() -> None:
 
 def test_a_model_that_sees_nothing_is_told_of_images() -> None:
     """A picture would be refused."""
-    assert sent(user("Look", PNG), model="plain")[0]["content"] == (
-        "Look\n\n[image unnamed (image/png) left out: it cannot be sent to this model]"
-    )
+    assert sent(user("Look", PNG), model="plain")[0]["content"] == ("Look\n\n[image left out: plain takes no images]")
 
 
 def test_arguments_that_were_no_json_go_back_as_json() -> None:
     """Hosts parse them."""
     block = Block(type="tool_use", id="c", name="read", input_raw='{"path": "a')
     function = sent(user("x"), assistant(block))[1]["tool_calls"][0]["function"]
-    assert json.loads(function["arguments"]) == {"invalid_arguments": '{"path": "a'}
+    assert json.loads(function["arguments"]) == {"INVALID_JSON": '{"path": "a'}
 
 
 @pytest.mark.parametrize(

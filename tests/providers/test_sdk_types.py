@@ -9,6 +9,7 @@ import pytest
 from larik_nb.types import Block, Message, Request, ToolSpec, assistant, tool_result, user
 from tests.providers import test_anthropic as messages_api
 from tests.providers import test_openai as responses_api
+from tests.providers._decode import encoded
 
 pydantic = pytest.importorskip("pydantic", reason="the test extra has the vendors' SDKs")
 messages = pytest.importorskip("anthropic.types.beta.message_create_params", reason="the test extra has the SDKs")
@@ -65,8 +66,8 @@ def test_bodies_fit_the_published_types(name: str) -> None:
     for model in [*models, "unknown"]:
         for settings in SETTINGS:
             asked = conversation(api, REPLAYED[name], model)
-            body = api.ADAPTER.encode(
-                Request(model=model, messages=asked, system="Be brief.", tools=tools, **settings)
+            body = encoded(
+                api.ADAPTER, Request(model=model, messages=asked, system="Be brief.", tools=tools, **settings)
             ).body
             allowed = {key: value for key, value in body.items() if key not in ("temperature", "top_p")}
             assert forced(adapter.validate_python(allowed)) == allowed

@@ -58,7 +58,7 @@ class LocalProvider:
             served = await starting
         finally:
             starting.cancel()
-        async with aclosing(_chat(served).stream(_fit(request, served))) as events:
+        async with aclosing(_chat(served, server.window(model)).stream(_fit(request, served))) as events:
             async for event in events:
                 yield _stamp(event, model, request)
 
@@ -111,8 +111,8 @@ def _stamp(event: StreamEvent, model: Model, request: Request) -> StreamEvent:
     return done(replace(event.message, provider=name, model=model.name, requested_model=request.model, cost_usd=0.0))
 
 
-def _chat(served: server.Endpoint) -> Provider:
-    """Return the provider that speaks the server's format."""
+def _chat(served: server.Endpoint, window: int) -> Provider:
+    """Return the provider that speaks the server's format, and knows how many tokens it was given room for."""
     from larik_nb.providers._presets import Quirks
     from larik_nb.providers._wire import WireProvider
     from larik_nb.providers.openai_compatible import OpenAICompatible
@@ -120,4 +120,6 @@ def _chat(served: server.Endpoint) -> Provider:
     adapter = OpenAICompatible(provider=LocalProvider.name, quirks=Quirks(tools=False))
     # The server promises to keep a connection after a stream and closes it: one in seven next requests met that.
     headers = {**adapter.credential(served.api_key), "Connection": "close"}
-    return WireProvider(adapter, name=LocalProvider.name, base_url=served.base_url, headers=headers)
+    return WireProvider(
+        adapter, name=LocalProvider.name, base_url=served.base_url, headers=headers, window=lambda _model: window
+    )
