@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from larik_nb._network import Network
+    from larik_nb._proxies import Proxy
+
 _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
 _STALE_S = 2.0
@@ -34,20 +37,20 @@ _BUFFER_BYTES = 1 << 18
 _READ_BYTES = 1 << 16
 
 
-def _keepalive() -> list[tuple[int, int, int]]:
-    """Return socket options that find a dead peer in 45 s without touching a slow one.
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPALIVE": 30,  # macOS spells the idle option so
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 45_000,
+}
+"""Seconds, probes and milliseconds that find a dead peer in 45 s without touching a slow one."""
 
-    HTTP/1.1 has no pings, so this is the kernel's work. macOS spells the idle option TCP_KEEPALIVE.
-    """
-    wanted = {
-        "TCP_KEEPIDLE": 30,
-        "TCP_KEEPALIVE": 30,
-        "TCP_KEEPINTVL": 5,
-        "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": 45_000,
-    }
+
+def _keepalive() -> list[tuple[int, int, int]]:
+    """Return the socket options for it. HTTP/1.1 has no pings, so this is the kernel's work."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in wanted.items():
+    for name, value in _KEEPALIVE.items():
         if name == "TCP_KEEPALIVE" and hasattr(socket, "TCP_KEEPIDLE"):
             continue
         if hasattr(socket, name):
@@ -258,17 +261,23 @@ class _Socket(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def through(self, transport: asyncio.BaseTransport | None) -> None:
+        """Go on behind a proxy, inside TLS where a transport is given: what the proxy said was no answer."""
+        if transport is not None:
+            self.transport = transport  # type: ignore[assignment]  # always a full transport here
+        self._used = False
+
     # the connection's side
     async def read(self, max_bytes: int, timeout: float | None) -> bytes:
         while True:
-            data = await self._raw(max_bytes, timeout)
+            data = await self.raw(max_bytes, timeout)
             if not data:
                 return self._chunks.end()
             data = self._chunks.feed(data)
             if data:
                 return data
 
-    async def _raw(self, max_bytes: int, timeout: float | None) -> bytes:
+    async def raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
             await self._rest()
         if not self._buffer and not self.at_end:
@@ -354,7 +363,7 @@ class _Connection:
     async def ask(self, outgoing: Outgoing, place: _Place) -> h11.Response:
         """Send a request and return the answer's head."""
         content = outgoing.content or b""
-        headers = [("host", place.authority), *outgoing.headers.items()]
+        headers = [("host", place.authority), *place.headers, *outgoing.headers.items()]
         if outgoing.content is not None:
             headers.append(("content-length", str(len(content))))
         parts: list[h11.Event] = [h11.Request(method=outgoing.method, target=place.target, headers=headers)]
@@ -406,9 +415,11 @@ class _Place(NamedTuple):
     port: int
     authority: str
     target: str
+    proxy: Proxy | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, url: str) -> _Place:
+    def of(cls, url: str, proxy: Proxy | None) -> _Place:
         try:
             parts = urlsplit(url)
             host = (parts.hostname or "").encode("idna").decode() if not url.isascii() else parts.hostname or ""
@@ -418,20 +429,26 @@ class _Place(NamedTuple):
             raise ConfigError(f"the address {url!r} cannot be used: {exc}", key="base_url") from exc
         named = f"[{host}]" if ":" in host else host
         target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~") + (f"?{parts.query}" if parts.query else "")
-        return cls(parts.scheme, host, port, named if port == usual else f"{named}:{port}", target)
+        authority = named if port == usual else f"{named}:{port}"
+        if proxy is None or proxy.is_socks or parts.scheme == "https":
+            return cls(parts.scheme, host, port, authority, target, proxy)
+        # A proxy without a tunnel reads the request itself: whereto, and who asks.
+        login = (("proxy-authorization", proxy.basic),) if proxy.login else ()
+        return cls(parts.scheme, host, port, authority, f"http://{authority}{target}", proxy, login)
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> tuple[str, str, int, Proxy | None]:
         """What requests must share to share a connection."""
-        return self.scheme, self.host, self.port
+        return self.scheme, self.host, self.port, self.proxy
 
 
 class PoolTransport:
     """Connections over plain asyncio, kept for the next request to the same place."""
 
-    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, network: Network, tls_context: Callable[[str | None], ssl.SSLContext]) -> None:
+        self._network = network
         self._tls_context = tls_context
-        self._kept: dict[tuple[str, str, int], list[_Connection]] = {}
+        self._kept: dict[tuple[str, str, int, Proxy | None], list[_Connection]] = {}
         self._open: set[_Connection] = set()
 
     async def send(self, outgoing: Outgoing) -> Reply:
@@ -440,7 +457,7 @@ class PoolTransport:
         Raises:
             Exception: One of this module's or h11's, which `errors.transport` knows by name.
         """
-        place = _Place.of(outgoing.url)
+        place = _Place.of(outgoing.url, self._network.proxy(outgoing.url))
         while True:
             connection = self._take(place) or await self._connect(place, outgoing.connect_s)
             try:
@@ -484,23 +501,59 @@ class PoolTransport:
         connection.abort()
 
     async def _connect(self, place: _Place, limit_s: float) -> _Connection:
-        loop = asyncio.get_running_loop()
-        tls: dict[str, Any] = {}
-        if place.scheme == "https":
-            tls = {"ssl": self._tls_context(), "server_hostname": place.host, "ssl_handshake_timeout": limit_s}
-        connecting = loop.create_connection(_Socket, place.host, place.port, happy_eyeballs_delay=0.25, **tls)
         try:
-            transport, wire = await asyncio.wait_for(connecting, limit_s)
+            async with asyncio.timeout(limit_s):
+                wire = await self._opened(place, limit_s)
         except TimeoutError as exc:
             raise ConnectTimeout(f"no connection within {limit_s:g} s") from exc
         except OSError as exc:
             raise ConnectError(str(exc)) from exc
-        opened: socket.socket = transport.get_extra_info("socket")
-        for option in _keepalive():
-            opened.setsockopt(*option)
         connection = _Connection(wire)
         self._open.add(connection)
         return connection
+
+    async def _opened(self, place: _Place, limit_s: float) -> _Socket:
+        proxy = place.proxy
+        if proxy is None:
+            return await self._dialled(place.host, place.port, place.scheme == "https", limit_s)
+        wire = await self._dialled(proxy.host, proxy.port, proxy.scheme == "https", limit_s)
+        try:
+            if proxy.is_socks or place.scheme == "https":
+                await self._tunnelled(wire, place, proxy, limit_s)
+        except BaseException:
+            if wire.transport is not None:
+                wire.transport.abort()
+            raise
+        return wire
+
+    async def _dialled(self, host: str, port: int, secure: bool, limit_s: float) -> _Socket:  # noqa: FBT001
+        tls: dict[str, Any] = {}
+        if secure:
+            context = self._tls_context(self._network.ca_file)
+            tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
+        loop = asyncio.get_running_loop()
+        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25, **tls)
+        opened: socket.socket = transport.get_extra_info("socket")
+        for option in _keepalive():
+            opened.setsockopt(*option)
+        return wire
+
+    async def _tunnelled(self, wire: _Socket, place: _Place, proxy: Proxy, limit_s: float) -> None:
+        """Go through a proxy to the place, and begin TLS with it where that is wanted."""
+        from larik_nb import _proxies
+
+        await _proxies.open_tunnel(wire, place.host, place.port, proxy, limit_s)
+        secured = None
+        if place.scheme == "https":
+            assert wire.transport is not None
+            secured = await asyncio.get_running_loop().start_tls(
+                wire.transport,
+                wire,
+                self._tls_context(self._network.ca_file),
+                server_hostname=place.host,
+                ssl_handshake_timeout=limit_s,
+            )
+        wire.through(secured)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -512,9 +565,10 @@ class PoolTransport:
 class AiohttpTransport:
     """aiohttp's client, whose HTTP parser is compiled: a third of the CPU a delta."""
 
-    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, network: Network, tls_context: Callable[[str | None], ssl.SSLContext]) -> None:
         import aiohttp
 
+        self._network = network
         self._tls_context = tls_context
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
         watch = aiohttp.TraceConfig()
@@ -548,24 +602,36 @@ class AiohttpTransport:
         import aiohttp
 
         begun = asyncio.get_running_loop().time()
+        secure = outgoing.url.startswith("https:")
+        proxy = self._proxy(outgoing.url)
+        login = {"Proxy-Authorization": proxy.basic} if proxy and proxy.login else {}
         while True:
             connection = types.SimpleNamespace(new=False)
             try:
                 return await self._session.request(
                     outgoing.method,
                     outgoing.url,
-                    headers=outgoing.headers,
+                    headers={**outgoing.headers, **({} if secure else login)},
                     data=outgoing.content,
                     timeout=aiohttp.ClientTimeout(
                         total=None, sock_connect=outgoing.connect_s, sock_read=outgoing.stall_s, ceil_threshold=3600
                     ),
                     allow_redirects=False,
-                    ssl=self._tls_context() if outgoing.url.startswith("https:") else True,
+                    ssl=self._tls_context(self._network.ca_file) if secure else True,
+                    proxy=proxy.url if proxy else None,
+                    proxy_headers=login if secure else None,
                     trace_request_ctx=connection,
                 )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 if connection.new or asyncio.get_running_loop().time() > begun + _STALE_S:
                     raise
+
+    def _proxy(self, url: str) -> Proxy | None:
+        proxy = self._network.proxy(url)
+        if proxy is not None and proxy.is_socks:
+            message = "aiohttp cannot go through a SOCKS proxy"
+            raise ConfigError(message, key="network.transport", remedy='Set it to "h11"')
+        return proxy
 
     async def aclose(self) -> None:
         await self._session.close()

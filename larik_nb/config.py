@@ -1,4 +1,4 @@
-"""One frozen snapshot of the user's settings, from a JSON file, the environment and arguments.
+"""One frozen snapshot of the user's settings, from a JSON file, a project's file, the environment and arguments.
 
 No other file reads settings or the environment. A file that cannot be used is reported by name and key and is never
 written over. Unknown keys are kept, for a later version may know them; one that looks like a slip of the pen is noted.
@@ -6,34 +6,55 @@ written over. Unknown keys are kept, for a later version may know them; one that
 
 from __future__ import annotations
 
-import math
 import os
-import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple
 
+from larik_nb import _config_file, catalog
+from larik_nb._config_file import Edited, config_path
 from larik_nb.errors import ConfigError
-from larik_nb.types import Effort
 
-if TYPE_CHECKING:
-    from larik_nb.catalog import Catalog
+__all__ = [
+    "BudgetConfig",
+    "Config",
+    "Edited",
+    "LocalConfig",
+    "NetworkConfig",
+    "ProviderConfig",
+    "RoleOptions",
+    "check_arguments",
+    "check_base_url",
+    "config_path",
+    "edit",
+    "schema",
+]
 
 Transport = Literal["h11", "aiohttp"]
+Isolation = Literal["worktree"]
+Context = Literal["minimal"]
+CooldownName = Literal["fixed", "breaker"]
 
+ROLES = ("main", "smart", "worker", "explore", "compact")
+"""The roles that always exist; one that is not set is the main model (specification S2)."""
 STALL_TIMEOUT_S = 600.0
 """Seconds without a byte after which a request fails (specification H1)."""
 MAX_RETRIES = 3
 """Further attempts after a failure that may pass (specification H3)."""
-HOURS_A_DAY = 24
+KEY_TTL_S = 300.0
+"""Seconds for which a command's key is used before it is asked again (specification K2)."""
+MAX_TURNS = 100
+"""Turns of a subagent (specification G4)."""
+WARN_AT = 0.8
+"""Share of a budget from which the user is warned (specification G5)."""
+
+MASK = "***"
+"""Stands for what may hold a key."""
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-_T = TypeVar("_T")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -51,6 +72,8 @@ class ProviderConfig:
         model: The model that the name alone means.
         api_key: The key itself.
         api_key_env: The environment variable that holds it.
+        api_key_command: A command of the shell that prints it.
+        api_key_ttl: Seconds for which what it printed is used.
         headers: Sent with each request.
         quirks: Deviations from the wire format, over the preset's.
         extra: Keys this version does not know.
@@ -62,6 +85,8 @@ class ProviderConfig:
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
     api_key_env: str | None = None
+    api_key_command: str | None = field(default=None, repr=False)
+    api_key_ttl: float = KEY_TTL_S
     headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
     quirks: Mapping[str, Any] = field(default_factory=_nothing)
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
@@ -99,6 +124,36 @@ class LocalConfig:
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOptions:
+    """The leash of a role's subagents.
+
+    Attributes:
+        isolation: Where they work: "worktree" in a git worktree of their own, None in place.
+        max_turns: Turns each may take.
+        context: "minimal" gives them the project's own instructions only, None all there are.
+    """
+
+    isolation: Isolation | None = None
+    max_turns: int = MAX_TURNS
+    context: Context | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig:
+    """What a session may spend.
+
+    Attributes:
+        session_usd: USD, subagents included; None: no limit.
+        warn_at: Share of it from which the user is warned, once.
+        allow_unpriced: Models of unknown price may be asked although there is a limit.
+    """
+
+    session_usd: float | None = None
+    warn_at: float = WARN_AT
+    allow_unpriced: bool = False
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Config:
     """Everything the user has set, at one moment.
@@ -106,6 +161,14 @@ class Config:
     Attributes:
         model: "provider/model", a bare model id or a provider; None leaves the choice to `resolve`.
         model_source: Where `model` was read, for messages.
+        roles: By name in lower case: the model each stands for. "main" is `model`.
+        fallbacks: By role or "provider/model", in lower case: the models to ask next, in order.
+        role_options: By role.
+        budget: What a session may spend.
+        model_settings: By model, as the user wrote it: temperature, top_p, max_tokens, seed, reasoning_effort,
+            thinking_budget.
+        cooldown: How a failed model is left alone: "fixed", as long as its failure is likely to last; "breaker",
+            short at first and longer with each failure.
         providers: By name in lower case.
         provider_order: Providers to try when no model is named; None: the presets' order.
         models: Rows over the catalog's: "provider/id" or "id" → window, max_output, abilities.
@@ -115,12 +178,20 @@ class Config:
         local: The model that runs on this machine.
         extra: Keys this version does not know.
         source: The file read, or what stood in for it.
-        notices: Keys that look like slips of the pen, one line each.
+        project: The project's file that was read as well.
+        origins: Which keys ("roles.worker") the project's file said.
+        notices: Keys that look like slips of the pen or that a project may not set, one line each.
         env: The environment as it was.
     """
 
     model: str | None = None
     model_source: str = ""
+    roles: Mapping[str, str] = field(default_factory=_nothing)
+    fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    role_options: Mapping[str, RoleOptions] = field(default_factory=_nothing)
+    budget: BudgetConfig = BudgetConfig()
+    model_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=_nothing)
+    cooldown: CooldownName = "fixed"
     providers: Mapping[str, ProviderConfig] = field(default_factory=_nothing)
     provider_order: tuple[str, ...] | None = None
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=_nothing)
@@ -130,6 +201,8 @@ class Config:
     local: LocalConfig = LocalConfig()
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
     source: str = ""
+    project: str | None = None
+    origins: Mapping[str, str] = field(default_factory=_nothing)
     notices: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=_nothing, repr=False)
 
@@ -144,255 +217,94 @@ class Config:
 
         Args:
             config: A snapshot to use as it is; the settings themselves; a file; or None for the user's own file,
-                LARIK_CONFIG or `config_path`, which need not be there unless LARIK_CONFIG names it.
+                LARIK_CONFIG or `config_path`, which need not be there unless LARIK_CONFIG names it, with what the
+                project's file ("larik.json" beside the notebook) may say over it.
             env: The environment; the process's own by default.
 
         Raises:
-            ConfigError: The file cannot be read, is not a JSON object, or a value cannot be used.
+            ConfigError: A file cannot be read, is not a JSON object, or a value cannot be used.
         """
         if isinstance(config, Config):
             return config
         env = MappingProxyType(dict(os.environ if env is None else env))
-        data, source = _settings(config, env)
-        # The environment is set for one run, so it outranks a file, but not what the caller hands over.
+        with _config_file.unchanging():
+            data, source = _settings(config, env)
+            path = _config_file.project_path(env) if config is None else None
+            project = _config_file.read(path) if path else None
+        settings = _with_project(data, project, source, path) if path else _read(data, source)
+        # The environment is set for one run, so it outranks files, but not what the caller hands over.
         handed = isinstance(config, Mapping) and "model" in config
         named = "" if handed else env.get("LARIK_MODEL", "").strip()
-        return _read(data, source, env, named)
+        return settings.snapshot(env, named)
 
     def env_value(self, name: str) -> str | None:
         """Return an environment variable without white space around it; None when unset or empty."""
         return self.env.get(name, "").strip() or None
 
-    @cached_property
-    def catalog(self) -> Catalog:
-        """The shipped catalog under the user's own rows."""
-        from larik_nb import catalog
+    def origin(self, key: str) -> str:
+        """Return the file that said `key`, "roles.worker"."""
+        return self.origins.get(key, self.source)
 
+    @cached_property
+    def catalog(self) -> catalog.Catalog:
+        """The shipped catalog under the user's own rows."""
         shipped = catalog.shipped()
         return shipped.with_own(self.models, self.pricing) if self.models or self.pricing else shipped
 
 
-def config_path(env: Mapping[str, str]) -> Path | None:
-    """Return where the user's settings file is or would be; None where no home folder is known."""
-    if named := env.get("LARIK_CONFIG"):
-        return _expanded(named)
-    folder = _config_folder(env, sys.platform)
-    return folder / "larik" / "config.json" if folder else None
+def edit(
+    change: Callable[[dict[str, Any]], None],
+    *,
+    path: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Edited:
+    """Change the user's settings file in one step, or not at all; a second kernel doing the same waits.
+
+    Args:
+        change: Changes the settings, as JSON has them, in place.
+        path: The file; the user's own by default.
+        env: The environment, which says where that is.
+
+    Raises:
+        ConfigError: The file is broken or cannot be written, or the settings would be unusable.
+    """
+    found = Path(path) if path is not None else config_path(os.environ if env is None else env)
+    if found is None:
+        raise ConfigError("there is no home folder to save settings in", remedy="Set LARIK_CONFIG to a file")
+    return _config_file.edit(found, change, lambda data: _read(data, str(found)))
 
 
-def _expanded(path: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:  # there is no such user
-        return Path(path)
+def schema() -> dict[str, Any]:
+    """Return the settings file as JSON Schema, for editors and for people."""
+    from larik_nb._config_keys import KEYS
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "larik-nb settings",
+        **KEYS.schema,
+    }
 
 
-def _config_folder(env: Mapping[str, str], platform: str) -> Path | None:
-    home = env.get("USERPROFILE" if platform == "win32" else "HOME")
-    if platform == "win32":
-        chosen, usual = env.get("APPDATA"), "AppData/Roaming"
-    elif platform == "darwin":
-        chosen, usual = None, "Library/Application Support"
-    else:
-        chosen, usual = env.get("XDG_CONFIG_HOME"), ".config"
-    if chosen:
-        return Path(chosen)
-    return Path(home, usual) if home else None
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
-
-
+# -- reading ----------------------------------------------------------------------------------------------------------
 def _settings(config: Any, env: Mapping[str, str]) -> tuple[Any, str]:
     if isinstance(config, Mapping):
         return dict(config), "the settings given"
-    path = _expanded(config) if config is not None else config_path(env)
+    path = _config_file.expanded(config) if config is not None else config_path(env)
     if path is None:
         return {}, "no settings file"
     must_exist = config is not None or "LARIK_CONFIG" in env
     if not must_exist and not path.is_file():
         return {}, str(path)
-    return _json(path), str(path)
+    return _config_file.read(path), str(path)
 
 
-def _json(path: Path) -> Any:
-    import json
-
-    source = str(path)
-    try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as exc:
-        msg = f"cannot read the settings file: {exc.strerror or type(exc).__name__}"
-        raise ConfigError(msg, source=source) from exc
-    except json.JSONDecodeError as exc:
-        msg = f"not valid JSON at line {exc.lineno}, column {exc.colno}: {exc.msg}"
-        raise ConfigError(msg, source=source, remedy="Mend or move the file; it was left as it is") from None
-    except (ValueError, RecursionError) as exc:
-        msg = f"not readable as JSON text ({type(exc).__name__})"
-        raise ConfigError(msg, source=source, remedy="Mend or move the file; it was left as it is") from None
+def _stall(seconds: float) -> float:
+    return seconds if seconds > 0 else STALL_TIMEOUT_S
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a value stands, to be named when it cannot be used. Values themselves are never shown: they may be keys."""
-
-    source: str
-    key: str
-    notices: list[str]
-
-    def at(self, name: object) -> _Place:
-        return _Place(self.source, f"{self.key}.{name}" if self.key else str(name), self.notices)
-
-    def wrong(self, wanted: str, value: Any, remedy: str = "") -> ConfigError:
-        return ConfigError(f"must be {wanted}, not {_kind(value)}", key=self.key, source=self.source, remedy=remedy)
-
-    def error(self, message: str, remedy: str = "") -> ConfigError:
-        return ConfigError(message, key=self.key, source=self.source, remedy=remedy)
-
-
-def _kind(value: Any) -> str:
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (bool, "true or false"),
-        (str, "text" if str(value).strip() else "empty text"),
-        ((int, float), "a number"),
-        (Mapping, "an object"),
-        ((list, tuple), "a list"),
-        (type(None), "null"),
-    )
-    return next((word for kind, word in kinds if isinstance(value, kind)), type(value).__name__)
-
-
-_Check = Callable[[Any, _Place], Any]
-
-
-def _text(value: Any, place: _Place) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise place.wrong("text", value)
-    return value.strip()
-
-
-def _header(value: Any, place: _Place) -> str:
-    text = _text(value, place)
-    if not text.isascii() or not text.isprintable():
-        raise place.error("holds characters that no HTTP header can carry")
-    return text
-
-
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def _headers(value: Any, place: _Place) -> Mapping[str, str]:
-    for name in _object(value, place):
-        if not _HEADER_NAME.fullmatch(str(name)):
-            raise place.error("holds a name that no HTTP header can have")
-    return _each(_header)(value, place)
-
-
-def _flag(value: Any, place: _Place) -> bool:
-    if not isinstance(value, bool):
-        raise place.wrong("true or false", value)
-    return value
-
-
-def _number(value: Any, place: _Place) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.wrong("a number", value)
-    if abs(value) > sys.maxsize or math.isnan(value):
-        raise place.error("must be a finite number")
-    return value
-
-
-def _whole(value: Any, place: _Place) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise place.wrong("a whole number", value)
-    return value
-
-
-def _tokens(value: Any, place: _Place) -> int:
-    if _whole(value, place) <= 0:
-        raise place.error("must be more than 0")
-    return int(value)
-
-
-def _price(value: Any, place: _Place) -> float:
-    if _number(value, place) < 0:
-        raise place.error("must not be less than 0")
-    return float(value)
-
-
-def _day(value: Any, place: _Place) -> str:
-    try:
-        date.fromisoformat(_text(value, place))
-    except ValueError:
-        raise place.error('must be a day such as "2027-01-01"') from None
-    return str(value).strip()
-
-
-def _hours(value: Any, place: _Place) -> tuple[tuple[int, int], ...]:
-    return tuple(_span(pair, place) for pair in _list(value, place))
-
-
-def _span(value: Any, place: _Place) -> tuple[int, int]:
-    match [_whole(hour, place) for hour in _list(value, place)]:
-        case [start, end] if 0 <= start < end <= HOURS_A_DAY:
-            return start, end
-    raise place.error("must hold pairs of hours such as [1, 4]")
-
-
-def _one_of(*words: str) -> _Check:
-    def check(value: Any, place: _Place) -> str:
-        word = _text(value, place)
-        if word not in words:
-            close = _nearest(word, words)
-            raise place.error(f"must be one of {', '.join(words)}", f"Did you mean {close}?" if close else "")
-        return word
-
-    return check
-
-
-def _list(value: Any, place: _Place) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise place.wrong("a list", value)
-    return list(value)
-
-
-def _texts(value: Any, place: _Place) -> tuple[str, ...]:
-    return tuple(_text(item, place.at(index)) for index, item in enumerate(_list(value, place)))
-
-
-def _object(value: Any, place: _Place) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise place.wrong("an object", value)
-    return value
-
-
-def _each(check: Callable[[Any, _Place], _T]) -> Callable[[Any, _Place], Mapping[str, _T]]:
-    def checked(value: Any, place: _Place) -> Mapping[str, _T]:
-        items = _object(value, place).items()
-        return MappingProxyType({str(name): check(item, place.at(name)) for name, item in items})
-
-    return checked
-
-
-def _fields(value: Any, place: _Place, checks: Mapping[str, _Check]) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """Return the known keys checked, null ones left out, and the unknown ones as they are."""
-    rows = _object(value, place)
-    known = {key: check(rows[key], place.at(key)) for key, check in checks.items() if rows.get(key) is not None}
-    extra = {str(key): item for key, item in rows.items() if key not in checks}
-    for key in extra:
-        if close := _nearest(key, checks):
-            place.notices.append(f'{place.at(key).key} in {place.source} is not a setting; did you mean "{close}"?')
-    return known, MappingProxyType(extra)
-
-
-def _nearest(word: str, words: Any) -> str | None:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word.lower(), list(words), n=1, cutoff=0.75)), None)
-
-
-def _base_url(value: Any, place: _Place) -> str:
-    return check_base_url(_text(value, place), key=place.key, source=place.source)
+def stall_limit(seconds: float) -> float:
+    """Return the limit that `seconds` asks for: nought and less mean the usual."""
+    return seconds if seconds > 0 else STALL_TIMEOUT_S
 
 
 def check_base_url(url: str, *, key: str, source: str) -> str:
@@ -422,142 +334,99 @@ def check_base_url(url: str, *, key: str, source: str) -> str:
     return url.rstrip("/")
 
 
-_PROVIDER: Mapping[str, _Check] = {
-    "type": _text,
-    "base_url": _base_url,
-    "model": _text,
-    "api_key": _text,
-    "api_key_env": _text,
-    "headers": _headers,
-    "quirks": _object,
-}
-_NETWORK: Mapping[str, _Check] = {
-    "stall_timeout_seconds": lambda value, place: _stall(_number(value, place)),
-    "ca_file": _text,
-    "transport": _one_of(*get_args(Transport)),
-}
-_LOCAL: Mapping[str, _Check] = {"model": _text, "model_path": _text}
-_PRICE: Mapping[str, _Check] = {
-    "input": _price,
-    "output": _price,
-    "cache_read": _price,
-    "cache_write": _price,
-    "request": _price,
-    "above": _tokens,
-    "from": _day,
-    "hours": _hours,
-}
-
-
-def _provider(name: str, value: Any, place: _Place) -> ProviderConfig:
-    if not name or "/" in name or not name.isprintable() or any(char.isspace() for char in name):
-        raise place.error("a provider's name has no spaces and no /")
-    known, extra = _fields(value, place, _PROVIDER)
-    return ProviderConfig(name=name.lower(), extra=extra, **known)
-
-
-def _providers(value: Any, place: _Place) -> Mapping[str, ProviderConfig]:
-    found: dict[str, ProviderConfig] = {}
-    for name, row in _object(value, place).items():
-        provider = _provider(str(name), row, place.at(name))
-        if provider.name in found:
-            raise place.at(name).error("is there twice; capitals make no difference in a provider's name")
-        found[provider.name] = provider
-    return MappingProxyType(found)
-
-
-def _network(value: Any, place: _Place) -> NetworkConfig:
-    known, extra = _fields(value, place, _NETWORK)
-    return NetworkConfig(extra=extra, **known)
-
-
-def _local(value: Any, place: _Place) -> LocalConfig:
-    known, extra = _fields(value, place, _LOCAL)
-    return LocalConfig(extra=extra, **known)
-
-
-def _model_row(value: Any, place: _Place) -> Mapping[str, Any]:
-    from larik_nb import catalog
-
-    level = _one_of(*catalog.EFFORTS)
-    checks: dict[str, _Check] = {
-        "window": _tokens,
-        "max_output": _tokens,
-        "tools": _flag,
-        "vision": _flag,
-        "pdf": _flag,
-        "thinking": _texts,
-        "efforts": lambda items, at: tuple(level(item, at) for item in _list(items, at)),
-        "default_effort": level,
-        "sampling": _one_of(*get_args(catalog.Sampling)),
-    }
-    known, extra = _fields(value, place, checks)
-    return MappingProxyType({**extra, **known})
-
-
-def _price_row(value: Any, place: _Place) -> Mapping[str, Any]:
-    known, extra = _fields(value, place, _PRICE)
-    missing = [key for key in ("input", "output") if key not in known]
-    if missing:
-        raise place.error(f"lacks {' and '.join(missing)}", "Prices are USD per million tokens")
-    return MappingProxyType({**extra, **known})
-
-
-def _price_rows(value: Any, place: _Place) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(value, list | tuple):
-        return tuple(_price_row(row, place.at(index)) for index, row in enumerate(value))
-    return (_price_row(value, place),)
-
-
-_KEYS: Mapping[str, _Check] = {
-    "model": _text,
-    "providers": _providers,
-    "provider_order": _texts,
-    "models": _each(_model_row),
-    "pricing": _each(_price_rows),
-    "network": _network,
-    "max_retries": _whole,
-    "local": _local,
-}
-
-
-_ARGUMENTS: Mapping[str, _Check] = {
-    "max_retries": lambda value, place: max(0, _whole(value, place)),
-    "stall_timeout_s": lambda value, place: _stall(_number(value, place)),
-    "effort": _one_of(*get_args(Effort)),
-    "temperature": _number,
-    "top_p": _number,
-    "max_tokens": _tokens,
-    "seed": _whole,
-    "headers": _headers,
-}
-
-
 def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of one model as the caller gave them, checked; those at None are left out.
 
     Raises:
         ConfigError: There is no such setting, or its value cannot be used.
     """
-    known, extra = _fields(given, _Place("the arguments", "", []), _ARGUMENTS)
+    if not given:
+        return {}
+    from larik_nb._config_checks import Place, nearest
+    from larik_nb._config_keys import ARGUMENTS
+
+    known, extra = ARGUMENTS.read(given, Place("the arguments", "", []))
     for name in extra:
-        close = _nearest(name, _ARGUMENTS)
-        remedy = f"Did you mean {close}?" if close else f"Known: {', '.join(_ARGUMENTS)}"
+        close = nearest(name, ARGUMENTS.keys)
+        remedy = f"Did you mean {close}?" if close else f"Known: {', '.join(ARGUMENTS.keys)}"
         raise ConfigError("is no setting of a model", key=name, source="the arguments", remedy=remedy)
     return known
 
 
-def _stall(seconds: float) -> float:
-    return seconds if seconds > 0 else STALL_TIMEOUT_S
+# -- from what was read to a snapshot ---------------------------------------------------------------------------------
+class _Settings(NamedTuple):
+    """Settings that were read and checked.
+
+    Attributes:
+        values: The known keys, as `Config` has them.
+        source: Where they were read.
+        extra: The unknown ones.
+        notices: What to tell the user.
+        origins: Which keys another file said.
+        project: That file.
+    """
+
+    values: dict[str, Any]
+    source: str
+    extra: Mapping[str, Any] = _EMPTY
+    notices: tuple[str, ...] = ()
+    origins: Mapping[str, str] = _EMPTY
+    project: str | None = None
+
+    def snapshot(self, env: Mapping[str, str], named: str) -> Config:
+        """Return the settings with the environment over them; `named` is the model it names."""
+        model, source = self._model()
+        if named:
+            model, source = named, "environment LARIK_MODEL"
+        values = {**self.values, "max_retries": max(0, self.values.get("max_retries", MAX_RETRIES))}
+        values["model"] = model
+        return Config(
+            model_source=source,
+            extra=self.extra,
+            source=self.source,
+            project=self.project,
+            origins=self.origins,
+            notices=self.notices,
+            env=env,
+            **values,
+        )
+
+    def _model(self) -> tuple[str | None, str]:
+        """Return the main model and where it was read: the role "main" is another word for `model`."""
+        for key, model in (
+            ("model", self.values.get("model")),
+            ("roles.main", self.values.get("roles", {}).get("main")),
+        ):
+            if model:
+                return model, f"{key} in {self.origins.get(key, self.source)}"
+        return None, ""
 
 
-def _read(data: Any, source: str, env: Mapping[str, str], named: str) -> Config:
-    place = _Place(source, "", [])
+def _read(data: Any, source: str) -> _Settings:
+    if data == {}:  # most starts: nothing to check, nothing to load for it
+        return _Settings({}, source)
+    from larik_nb._config_checks import Place, kind
+    from larik_nb._config_keys import KEYS
+
     if not isinstance(data, Mapping):
-        raise ConfigError(f"the settings must be a JSON object, not {_kind(data)}", source=source)
-    known, extra = _fields(data, place, _KEYS)
-    known["max_retries"] = max(0, known.get("max_retries", MAX_RETRIES))
-    origin = f"model in {source}" if "model" in known else ""
-    if named:
-        known["model"], origin = named, "environment LARIK_MODEL"
-    return Config(model_source=origin, extra=extra, source=source, notices=tuple(place.notices), env=env, **known)
+        raise ConfigError(f"the settings must be a JSON object, not {kind(data)}", source=source)
+    notices: list[str] = []
+    known, extra = KEYS.read(data, Place(source, "", notices))
+    return _Settings(values=known, extra=extra, source=source, notices=tuple(notices))
+
+
+def _with_project(user: Mapping[str, Any], project: Any, source: str, path: Path) -> _Settings:
+    """Return the user's settings with what the project's file may say over them."""
+    from larik_nb import _config_project
+    from larik_nb._config_checks import kind
+
+    if not isinstance(project, Mapping):
+        raise ConfigError(f"the settings must be a JSON object, not {kind(project)}", source=str(path))
+    own = _read(user, source)
+    theirs = _read({key: project[key] for key in _config_project.MAY_SAY if key in project}, str(path))
+    budget = own.values.get("budget", BudgetConfig())
+    laid = _config_project.over(user, project, budget, path)
+    both = _read(laid.settings, source)
+    return both._replace(
+        notices=(*own.notices, *theirs.notices, *laid.notices), origins=laid.origins, project=str(path)
+    )

@@ -337,8 +337,8 @@ class BudgetExceeded(LarikError):
         beyond = spent_usd < session_usd and expected_usd
         wanted = f", and this is expected to cost ${expected_usd:.2g}" if beyond else ""
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent. "
-            "Raise budget.session_usd in the settings"
+            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent.  "
+            f"%routing budget={max(2 * session_usd, 1):g}"
         )
         self.args = (spent_usd, session_usd, expected_usd)
         self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd

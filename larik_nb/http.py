@@ -28,11 +28,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from larik_nb import errors
 from larik_nb._imports import collector_paused
+from larik_nb._network import Network
 
 if TYPE_CHECKING:
     import ssl
 
 TransportName = Literal["h11", "aiohttp"]
+STRAIGHT = Network()
+"""No proxy, and no authorities beside the system's."""
 
 CONNECT_TIMEOUT_S = 30.0
 """Limit for the TCP and TLS handshakes together."""
@@ -139,6 +142,7 @@ async def post(
     body: Mapping[str, Any],
     stall_timeout_s: float = 600.0,
     transport: TransportName = "h11",
+    network: Network = STRAIGHT,
 ) -> AsyncGenerator[Reply, None]:
     """Send a JSON body and hand over the reply once its headers are there.
 
@@ -147,7 +151,7 @@ async def post(
     """
     content = json.dumps(body, separators=(",", ":")).encode()
     own = {"content-type": "application/json", **headers}
-    async with request("POST", url, own, content, stall_timeout_s, transport) as reply:
+    async with request("POST", url, own, content, stall_timeout_s, transport, network) as reply:
         if reply.status >= 300:
             raise errors.classify(reply.status, reply.headers, await _told(reply, url), where="http")
         yield reply
@@ -177,6 +181,7 @@ async def request(
     content: bytes | None = None,
     stall_timeout_s: float = 600.0,
     transport: TransportName = "h11",
+    network: Network = STRAIGHT,
 ) -> AsyncGenerator[Reply, None]:
     """Send a request and hand over whatever reply comes; redirects are not followed.
 
@@ -186,7 +191,7 @@ async def request(
     stall = stall_timeout_s if stall_timeout_s > 0 else 600.0
     reply: Reply | None = None
     try:
-        reply = await _client(transport).send(_outgoing(method, url, headers, content, stall))
+        reply = await _client(transport, network).send(_outgoing(method, url, headers, content, stall))
         encoding = reply.headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             reply.body = _inflated(reply.body, encoding)
@@ -246,9 +251,11 @@ def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None
 
 # -- one client per loop --------------------------------------------------------------------------------------
 _TRANSPORTS = {"larik_nb", "aiohttp", "h11"}
-_clients: dict[tuple[asyncio.AbstractEventLoop, str], _Client] = {}
+_Key = tuple[asyncio.AbstractEventLoop, str, Network]
+_clients: dict[_Key, _Client] = {}
 _before_fork: list[object] = []
-_tls: ssl.SSLContext | None = None
+_tls: dict[str | None, ssl.SSLContext] = {}
+_warnings: dict[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -257,15 +264,15 @@ class _Client:
     keeper: AsyncGenerator[None, None]
 
 
-def _client(name: TransportName) -> Transport:
+def _client(name: TransportName, network: Network) -> Transport:
     """Return the running loop's transport: a pooled connection belongs to the loop that opened it."""
-    loop = asyncio.get_running_loop()
-    client = _clients.get((loop, name))
+    key = (asyncio.get_running_loop(), name, network)
+    client = _clients.get(key)
     if client is None:
         for gone in [key for key in _clients if key[0].is_closed()]:
             del _clients[gone]
-        transport = _build(name)
-        client = _clients[loop, name] = _Client(transport, _closed_with(loop, name, transport))
+        transport = _build(name, network)
+        client = _clients[key] = _Client(transport, _closed_with(key, transport))
         # A started generator is closed by the loop's own shutdown (`asyncio.run` does that), and with it the pool.
         _start(client.keeper)
     return client.transport
@@ -279,43 +286,70 @@ def _start(keeper: AsyncGenerator[None, None]) -> None:
         return
 
 
-async def _closed_with(loop: asyncio.AbstractEventLoop, name: str, transport: Transport) -> AsyncGenerator[None, None]:
+async def _closed_with(key: _Key, transport: Transport) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        _clients.pop((loop, name), None)
+        _clients.pop(key, None)
         await transport.aclose()
 
 
-def _build(name: TransportName) -> Transport:
+def _build(name: TransportName, network: Network) -> Transport:
     with collector_paused():
         from larik_nb import _transports
 
         if name == "h11":
-            return _transports.PoolTransport(tls_context)
+            return _transports.PoolTransport(network, tls_context)
         try:
-            return _transports.AiohttpTransport(tls_context)
+            return _transports.AiohttpTransport(network, tls_context)
         except ImportError as exc:
             msg = 'needs the extra "fast": pip install "larik-nb[fast]"'
             raise errors.ConfigError(msg, key="network.transport") from exc
 
 
-def tls_context() -> ssl.SSLContext:
-    """Return the one TLS context, made at the first https request: it costs 50 ms and every pool can share it.
+def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return the TLS context for a file of authorities, made once: it costs 50 ms and every pool can share it.
 
-    It trusts what the system trusts. On Windows and macOS that store is not OpenSSL's.
+    It trusts what the system trusts, whose store is not OpenSSL's on Windows and macOS. A file that cannot be used
+    leaves it at that; `ca_warning` says so.
     """
-    global _tls  # shared on purpose
-    if _tls is None:
+    context = _tls.get(ca_file)
+    if context is None:
         import ssl
 
         if sys.platform in {"win32", "darwin"}:
             import truststore
 
-            _tls = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         else:
-            _tls = ssl.create_default_context()
-    return _tls
+            context = ssl.create_default_context()
+        if ca_file is not None:
+            _add_authorities(context, ca_file)
+        _tls[ca_file] = context
+    return context
+
+
+def _add_authorities(context: ssl.SSLContext, ca_file: str) -> None:
+    import ssl
+
+    path = os.path.expanduser(ca_file)  # noqa: PTH111  # as OpenSSL wants it, text
+    try:
+        context.load_verify_locations(cafile=path)
+    except ssl.SSLError:
+        reason = "it holds no certificates"
+    except OSError as exc:
+        reason = exc.strerror or type(exc).__name__
+    else:
+        return
+    _warnings[ca_file] = f"⚠ network.ca_file {ca_file} is not used: {reason}; the system's authorities are"
+
+
+def ca_warning(url: str, network: Network) -> str | None:
+    """Return, the first time it matters, that the file of authorities cannot be used."""
+    if network.ca_file is None or not url.startswith("https:"):
+        return None
+    tls_context(network.ca_file)
+    return _warnings.pop(network.ca_file, None)
 
 
 def _forget() -> None:

@@ -94,6 +94,14 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Run short `work` on a loop and thread of its own, for plain code that may itself be on the portal's thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="larik-apart") as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
 class _Pipe(Generic[T]):
     """What the portal's task and the reading iterator share; neither keeps the other alive."""
 

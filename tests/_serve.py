@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,9 +66,10 @@ class Received:
 
 
 class Server:
-    """Serves answers, each under its own address, from a thread of its own."""
+    """Serves answers, each under its own address, from a thread of its own; over TLS where a context is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.received: list[Received] = []
         self._answers: list[list[Answer]] = []
         self._loop = asyncio.new_event_loop()
@@ -86,14 +88,21 @@ class Server:
 
     def url(self, *answers: Answer) -> str:
         """Return a base URL under which every path gives the answers in turn, then always the last."""
-        assert self._server is not None
         self._answers.append(list(answers))
-        port = self._server.sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}/{len(self._answers) - 1}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/{len(self._answers) - 1}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._connection, "127.0.0.1", 0))
+        self._server = self._loop.run_until_complete(
+            asyncio.start_server(self._connection, "127.0.0.1", 0, ssl=self._tls)
+        )
         self._ready.set()
         self._loop.run_forever()
         self._server.close()
@@ -113,7 +122,8 @@ class Server:
         """Serve one request; return whether the connection can serve another."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.rstrip().split("\r\n")
-        method, path, _ = first.split(" ")
+        method, target, _ = first.split(" ")
+        path = "/" + target.split("/", 3)[3] if "://" in target else target  # as through a proxy
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.received.append(Received(method, path, headers, body))

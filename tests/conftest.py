@@ -99,6 +99,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return root
 
 
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no model server that happens to run on this machine answer where a test has set up nothing."""
+    from larik_nb.providers import _probe
+
+    monkeypatch.setattr(_probe, "_servers", lambda _config: [])
+
+
 @pytest.fixture(scope="session")
 def outside() -> dict[str, str]:
     """Hand out the environment with the user's own home and caches, without keys: for build tools and models."""

@@ -16,10 +16,13 @@ LEAVES = {"types", "errors", "config", "catalog", "estimate", "frames", "portal"
 
 
 def room(name: str) -> str:
-    """Return the room of a dotted module name: errors' private files are errors, the transports are http's."""
+    """Return the room of a dotted module name: errors' and config's private files are theirs, the transports are http's."""
     part = name.split(".")[1] if "." in name else ""
     part = "errors" if part.startswith("_error") else part
-    return {"_transports": "http", "cli": "notebook", "bench": "notebook"}.get(part, part)
+    part = "config" if part.startswith("_config") else part
+    return {"_transports": "http", "_network": "http", "_proxies": "http", "cli": "notebook", "bench": "notebook"}.get(
+        part, part
+    )
 
 
 def imports(path: pathlib.Path) -> set[str]:

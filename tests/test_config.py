@@ -6,25 +6,34 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larik_nb import config as config_module
+from larik_nb import _config_file
 from larik_nb.catalog import OVERRIDABLE
-from larik_nb.config import Config, check_arguments, config_path
+from larik_nb.config import BudgetConfig, Config, RoleOptions, check_arguments, config_path, schema
 from larik_nb.errors import ConfigError
 
 SECRET = "sk-hush-0123456789"
 
 WHOLE: dict[str, Any] = {
     "model": "corp/big",
+    "roles": {"Worker": "corp/small", "reviewer": "corp/big"},
+    "fallbacks": {"worker": ["corp/big"], "corp/Big": ["corp/small"]},
+    "role_options": {"worker": {"isolation": "worktree", "max_turns": 40, "context": "minimal"}},
+    "budget": {"session_usd": 2, "warn_at": 0.5, "allow_unpriced": True},
+    "model_settings": {"corp/big": {"temperature": 0.2, "seed": 7, "reasoning_effort": "low", "thinking_budget": 0}},
+    "cooldown": {"policy": "breaker"},
     "providers": {
         "Corp": {
             "type": "openai-compatible",
             "base_url": "http://corp.example:8000/v1/",
             "api_key": SECRET,
             "api_key_env": "CORP_KEY",
+            "api_key_command": f"echo {SECRET}",
+            "api_key_ttl": "1h30m",
             "headers": {"x-team": SECRET},
             "quirks": {"stream_options": False},
             "model": "big",
@@ -60,6 +69,18 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (corp.type, corp.base_url, corp.model) == ("openai-compatible", "http://corp.example:8000/v1", "big")
     assert (corp.api_key, corp.api_key_env, corp.headers) == (SECRET, "CORP_KEY", {"x-team": SECRET})
     assert corp.quirks == {"stream_options": False}
+    assert (corp.api_key_command, corp.api_key_ttl) == (f"echo {SECRET}", 5400)
+    assert got.roles == {"worker": "corp/small", "reviewer": "corp/big"}
+    assert got.fallbacks == {"worker": ("corp/big",), "corp/big": ("corp/small",)}
+    assert got.role_options == {"worker": RoleOptions(isolation="worktree", max_turns=40, context="minimal")}
+    assert got.budget == BudgetConfig(session_usd=2, warn_at=0.5, allow_unpriced=True)
+    assert got.model_settings["corp/big"] == {
+        "temperature": 0.2,
+        "seed": 7,
+        "reasoning_effort": "low",
+        "thinking_budget": 0,
+    }
+    assert got.cooldown == "breaker"
     assert (got.network.stall_timeout_seconds, got.network.ca_file, got.network.transport) == (5, "/ca.pem", "aiohttp")
     assert (got.local.model, got.local.model_path) == ("small", "/m.gguf")
     assert got.catalog.window("corp", "big") == 32000
@@ -94,7 +115,7 @@ def test_a_slip_of_the_pen_is_noted() -> None:
     ],
 )
 def test_each_platform_has_its_folder(platform: str, env: dict[str, str], folder: str | None) -> None:
-    got = config_module._config_folder(env, platform)
+    got = _config_file.config_folder(env, platform)
     assert got == (Path(folder) if folder else None)
 
 
@@ -210,10 +231,45 @@ def test_a_broken_file_is_named_and_left_alone(tmp_path: Path, text: str | bytes
             {"providers": {"x": {"headers": {"a": "b\nc"}}}},
             "providers.x.headers.a in the settings given: holds characters that no HTTP header can carry",
         ),
+        (
+            {"roles": {"worker": "Smart"}},
+            "roles.worker in the settings given: names the role smart. A role names provider/model, never another role",
+        ),
+        (
+            {"roles": {"reviewer": "worker", "a": "b/c"}},
+            "roles.reviewer in the settings given: names the role worker. A role names provider/model, never another role",
+        ),
+        ({"roles": {"a b": "x/y"}}, "roles.a b in the settings given: a role's name has no spaces and none of / . ="),
+        ({"fallbacks": {"worker": "a/b"}}, "fallbacks.worker in the settings given: must be a list, not text"),
+        (
+            {"role_options": {"worker": {"isolation": "worktre"}}},
+            "role_options.worker.isolation in the settings given: must be one of worktree. Did you mean worktree?",
+        ),
+        (
+            {"role_options": {"worker": {"max_turns": 0}}},
+            "role_options.worker.max_turns in the settings given: must be more than 0",
+        ),
+        ({"budget": {"session_usd": -1}}, "budget.session_usd in the settings given: must not be less than 0"),
+        (
+            {"budget": {"warn_at": 80}},
+            "budget.warn_at in the settings given: must be a share above 0 and up to 1, such as 0.8",
+        ),
+        (
+            {"model_settings": {"m": {"thinking_budget": -1}}},
+            "model_settings.m.thinking_budget in the settings given: must not be less than 0",
+        ),
+        (
+            {"cooldown": {"policy": "braker"}},
+            "cooldown.policy in the settings given: must be one of fixed, breaker. Did you mean breaker?",
+        ),
+        (
+            {"providers": {"x": {"api_key_ttl": "5 minutes"}}},
+            'providers.x.api_key_ttl in the settings given: must be a time such as "5m", "1h30m" or a number of seconds',
+        ),
         ({"models": {"a/b": {"window": 0}}}, "models.a/b.window in the settings given: must be more than 0"),
         (
             {"models": {"a/b": {"efforts": ["hgih"]}}},
-            "models.a/b.efforts in the settings given: must be one of none, minimal, low, medium, high, xhigh, max. Did you mean high?",
+            "models.a/b.efforts.0 in the settings given: must be one of none, minimal, low, medium, high, xhigh, max. Did you mean high?",
         ),
         (
             {"pricing": {"a/b": {"input": 1}}},
@@ -237,6 +293,45 @@ def test_a_wrong_value_is_named_by_key_and_place(settings: dict[str, Any], messa
     with pytest.raises(ConfigError) as caught:
         Config.load(settings, env={})
     assert str(caught.value) == message
+
+
+ONLY_THE_LOADER = ("network.stall", "providers.X", "providers.a b", "roles.", "pricing.a/b.hours")
+"""What JSON Schema cannot say: names, order, numbers beyond JSON."""
+
+
+@pytest.mark.parametrize("row", test_a_wrong_value_is_named_by_key_and_place.pytestmark[0].args[1])
+def test_an_editor_with_the_schema_sees_the_same_mistakes(row: tuple[dict[str, Any], str]) -> None:
+    settings, message = row
+    if message.startswith(ONLY_THE_LOADER):
+        return
+    assert list(jsonschema.Draft202012Validator(schema()).iter_errors(settings)), message
+
+
+def test_the_schema_takes_what_the_loader_takes() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(WHOLE, schema())
+
+
+def test_the_schema_tells_what_every_key_is_for() -> None:
+    missing: list[str] = []
+
+    def walk(part: Any, path: str) -> None:
+        for name, below in part.get("properties", {}).items():
+            missing.extend([f"{path}{name}"] if not below.get("description") else [])
+            walk(below, f"{path}{name}.")
+        if isinstance(part.get("additionalProperties"), dict):
+            walk(part["additionalProperties"], f"{path}*.")
+
+    walk(schema(), "")
+    assert missing == []
+    assert set(schema()["properties"]) == set(WHOLE) - {"theme"}
+
+
+def test_the_role_main_is_another_word_for_the_model() -> None:
+    alone = Config.load({"roles": {"main": "a/b"}}, env={})
+    both = Config.load({"model": "c/d", "roles": {"main": "a/b"}}, env={})
+    assert (alone.model, alone.model_source) == ("a/b", "roles.main in the settings given")
+    assert both.model == "c/d"
 
 
 def test_each_ability_a_user_may_set_is_checked() -> None:
@@ -289,10 +384,30 @@ def _shown(settings: dict[str, Any]) -> str:
         return f"{exc}{exc!r}"
 
 
+@given(st.dictionaries(KEYS, JSON, max_size=4))
+def test_what_the_schema_refuses_only_for_its_kind_the_loader_refuses_too(data: dict[str, Any]) -> None:
+    """A value of the wrong JSON type never gets into a snapshot; null counts as left out."""
+    data = {key: value for key, value in data.items() if value is not None}
+    wrong = [
+        error
+        for error in jsonschema.Draft202012Validator(schema()).iter_errors(data)
+        if error.validator == "type" and len(error.path) == 1
+    ]
+    if wrong:
+        with pytest.raises(ConfigError):
+            Config.load(data, env={})
+
+
 @given(st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=12, max_size=40))
 def test_no_text_form_of_the_settings_shows_a_secret(letters: str) -> None:
     secret = f"hush{letters}"
-    provider = {"type": "x", "api_key": secret, "headers": {"authorization": secret}, "token": secret}
+    provider = {
+        "type": "x",
+        "api_key": secret,
+        "api_key_command": secret,
+        "headers": {"authorization": secret},
+        "token": secret,
+    }
     got = Config.load({"providers": {"corp": provider}, "extra": secret}, env={"CORP_KEY": secret})
     assert secret not in f"{got}{got!r}{got.providers}{got.providers['corp']!r}{got.network}{got.local}"
 

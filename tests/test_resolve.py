@@ -397,7 +397,8 @@ def test_a_missing_key_is_said_at_each_call_and_not_before() -> None:
         with pytest.raises(ConfigError) as caught:
             events_of(provider, ASK)
         assert str(caught.value) == (
-            'no key for anthropic. Set ANTHROPIC_API_KEY, in a notebook by:  os.environ["ANTHROPIC_API_KEY"] = "…"'
+            "no key for anthropic. Type it in: %larik keys add anthropic, or set ANTHROPIC_API_KEY, in a notebook by:  "
+            'os.environ["ANTHROPIC_API_KEY"] = "…"'
         )
 
 
@@ -405,7 +406,7 @@ def test_a_model_without_a_key_keeps_its_full_name() -> None:
     """Window and price are known by it."""
     provider = connect("openai/gpt-6-sol", config=settings())
     assert isinstance(provider, UnavailableProvider)
-    assert (provider.name, provider.model, provider.resolved.spec) == ("openai", "gpt-6-sol", "openai/gpt-6-sol")
+    assert (provider.name, provider.model, provider.spec) == ("openai", "gpt-6-sol", "openai/gpt-6-sol")
     assert provider.error.reason == "no key: set OPENAI_API_KEY"
 
 
@@ -459,7 +460,7 @@ def test_what_a_request_leaves_open_is_filled() -> None:
             yield done(assistant("ok"))
 
     chosen = providers.Settings(max_retries=0, stall_timeout_s=1, effort="low", temperature=0.5, seed=7)
-    provider = providers._Defaults(Spy(), resolve("groq", settings()), chosen)
+    provider = providers._Defaults(Spy(), resolve("groq", settings()), chosen, settings())
     for model in ("", "groq/openai/gpt-oss-120b", "other"):
         events_of(provider, replace(ASK, model=model, temperature=0.0))
     assert [request.model for request in seen] == ["openai/gpt-oss-120b", "openai/gpt-oss-120b", "other"]

@@ -112,7 +112,7 @@ def models() -> list[str]:
 
     config = Config.load()
     routes = {name: here for name in names(config) if (here := route(name, config))}
-    usable = {name for name, here in routes.items() if credentials.find(here, config).key or here.key_optional}
+    usable = {name for name, here in routes.items() if credentials.find(here, config) or here.key_optional}
     listed = [model.spec for model in config.catalog.models]
     defaults = [f"{name}/{here.default_model}" for name, here in routes.items() if here.default_model]
     return sorted(dict.fromkeys([*listed, *defaults]), key=lambda spec: (spec.partition("/")[0] not in usable, spec))

@@ -102,10 +102,9 @@ def _doubts(session: Session, route: Route) -> Iterator[str]:
 
     A name that is in no catalog is taken all the same: models come out faster than catalogs.
     """
-    from larik_nb.providers import UnavailableProvider
-
-    if isinstance(route.provider, UnavailableProvider):
-        yield route.provider.error.reason
+    lacking = getattr(route.provider, "error", None)
+    if isinstance(lacking, ConfigError):
+        yield lacking.reason
     catalog = session.config.catalog
     if catalog.find(route.provider.name, route.model) is None:
         close = catalog.alike(route.provider.name, route.model)

@@ -12,10 +12,11 @@ from larik_nb.config import Config, Transport, check_arguments
 from larik_nb.errors import ConfigError
 from larik_nb.providers._build import build
 from larik_nb.providers._presets import Quirks, Route
-from larik_nb.providers._resolve import Resolved, resolve
+from larik_nb.providers._resolve import Resolved, resolve, role_names
 from larik_nb.types import Effort, Request, StreamEvent
 
 if TYPE_CHECKING:
+    from larik_nb.providers._probe import Probed
     from larik_nb.providers._wire import Wire
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "connect",
     "count",
     "resolve",
+    "role_names",
 ]
 
 
@@ -127,7 +129,7 @@ def connect(
             provider = build(resolved, config, api_key=api_key, settings=chosen)
     except ConfigError as exc:
         return UnavailableProvider(resolved.spec, exc)
-    return _Defaults(provider, resolved, chosen)
+    return _Defaults(provider, resolved, chosen, config)
 
 
 async def count(provider: Provider, request: Request) -> int | None:
@@ -178,11 +180,12 @@ class UnavailableProvider:
 class _Defaults:
     """Fills what a request leaves open: the model's id within its provider, and the settings of `connect`."""
 
-    def __init__(self, provider: Provider, resolved: Resolved, settings: Settings) -> None:
+    def __init__(self, provider: Provider, resolved: Resolved, settings: Settings, config: Config) -> None:
         self.name = provider.name
         self.model = resolved.model
         self.resolved = resolved
         self._provider = provider
+        self._config = config
         self._open = {name: value for name in _REQUEST_FIELDS if (value := getattr(settings, name)) is not None}
 
     def __repr__(self) -> str:
@@ -190,6 +193,12 @@ class _Defaults:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         return self._provider.stream(self._filled(request))
+
+    async def probe(self, model: str = "") -> Probed:
+        """Return what the server says of a model (`_probe.ModelProber`)."""
+        from larik_nb.providers import _probe
+
+        return await _probe.probe(self.resolved.route, model or self.model, self._config)
 
     async def count(self, request: Request) -> int | None:
         return await count(self._provider, self._filled(request))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larik_nb.catalog import Model
     from larik_nb.config import Config
     from larik_nb.providers import Provider, Settings
+    from larik_nb.providers._presets import Route
     from larik_nb.providers._resolve import Resolved
     from larik_nb.providers._wire import Adapter
 
@@ -31,51 +32,63 @@ def build(resolved: Resolved, config: Config, *, api_key: str | None, settings: 
 
 
 def _wired(resolved: Resolved, config: Config, api_key: str | None, settings: Settings) -> Provider:
+    from larik_nb._network import Network
     from larik_nb.providers._wire import WireProvider
 
-    credential = credentials.find(resolved.route, config, api_key=api_key)
-    if credential.key is None and not resolved.route.key_optional:
+    credential = credentials.best(resolved.route, config, api_key=api_key)
+    if not credential and not resolved.route.key_optional:
         raise credentials.missing(resolved.route)
-    adapter = _ADAPTERS[resolved.wire](resolved, partial(config.catalog.find, resolved.provider))
+    speaks = adapter(resolved.route, config)
     return WireProvider(
-        adapter,
+        speaks,
         name=resolved.provider,
         base_url=resolved.base_url or "",
-        headers={**adapter.credential(credential.key), **resolved.headers, **settings.headers},
+        headers={
+            **({} if credential.command else speaks.credential(credential.key)),
+            **resolved.headers,
+            **settings.headers,
+        },
         stall_timeout_s=settings.stall_timeout_s,
         key_hint=credentials.hint(resolved.route, credential),
         transport=settings.transport,
+        network=Network.of(config.env, config.network.ca_file),
+        key_command=credential.command,
     )
 
 
-def _anthropic(resolved: Resolved, abilities: Abilities) -> Adapter:
+def adapter(here: Route, config: Config) -> Adapter:
+    """Return the translation of a provider's wire format."""
+    return _ADAPTERS[here.wire](here, partial(config.catalog.find, here.name))
+
+
+def _anthropic(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.anthropic import Anthropic
 
-    return Anthropic(provider=resolved.provider, abilities=abilities)
+    return Anthropic(provider=here.name, abilities=abilities)
 
 
-def _openai(resolved: Resolved, abilities: Abilities) -> Adapter:
+def _openai(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.openai import OpenAI
 
-    return OpenAI(provider=resolved.provider, abilities=abilities)
+    return OpenAI(provider=here.name, abilities=abilities)
 
 
-def _gemini(resolved: Resolved, abilities: Abilities) -> Adapter:
+def _gemini(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.gemini import Gemini
 
-    return Gemini(provider=resolved.provider, abilities=abilities)
+    return Gemini(provider=here.name, abilities=abilities)
 
 
-def _ollama(resolved: Resolved, abilities: Abilities) -> Adapter:
+def _ollama(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.ollama import Ollama
 
-    return Ollama(provider=resolved.provider, abilities=abilities)
+    return Ollama(provider=here.name, abilities=abilities)
 
 
-def _compatible(resolved: Resolved, abilities: Abilities) -> Adapter:
+def _compatible(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.openai_compatible import OpenAICompatible
 
-    return OpenAICompatible(provider=resolved.provider, quirks=resolved.quirks, abilities=abilities)
+    return OpenAICompatible(provider=here.name, quirks=here.quirks, abilities=abilities)
 
 
 def _local(resolved: Resolved) -> Provider:
@@ -92,7 +105,7 @@ def _scripted(resolved: Resolved) -> Provider:
     return scripted.demo()
 
 
-_ADAPTERS: Mapping[str, Callable[[Resolved, Abilities], Adapter]] = {
+_ADAPTERS: Mapping[str, Callable[[Route, Abilities], Adapter]] = {
     "anthropic": _anthropic,
     "openai": _openai,
     "gemini": _gemini,

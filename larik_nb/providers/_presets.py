@@ -102,8 +102,11 @@ class Presets:
     aliases: Mapping[str, str]
     retired: Mapping[str, str]
     order: tuple[str, ...]
+    roles: Mapping[str, str]
     conventions: tuple[tuple[str, str | None], ...]
     key_prefixes: tuple[str, ...]
+    sizes: Mapping[str, str]
+    other_trades: str
 
 
 @cache
@@ -117,8 +120,11 @@ def presets() -> Presets:
         aliases=data["aliases"],
         retired=data["retired"],
         order=tuple(data["order"]),
+        roles=data["roles"],
         conventions=tuple((pattern, owner) for pattern, owner in data["conventions"]),
         key_prefixes=tuple(data["key_prefixes"]),
+        sizes=data["sizes"],
+        other_trades=data["other_trades"],
     )
 
 

@@ -1,4 +1,4 @@
-"""From what a person writes to one model of one provider: "provider/model", a provider, a model, or nothing."""
+"""From what a person writes to one model of one provider: "provider/model", a role, a provider, a model, or nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from larik_nb.config import check_base_url
+from larik_nb.config import ROLES, check_base_url
 from larik_nb.errors import ConfigError
 from larik_nb.providers import credentials
 from larik_nb.providers._presets import Quirks, Route, names, presets, route
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 60
 LONGEST_SPEC = 300
 LOCAL = "local"
+MAIN = "main"
 SEE_MODELS = "See %model"
 THREE_WAYS = (
     "No model is set up. One of these three is enough: "
@@ -34,12 +35,14 @@ class Resolved:
     Attributes:
         model: Its id within the provider, as the provider spells it where the catalog knows.
         route: The provider, as it will be spoken to.
-        source: Where the choice was found when the caller named nothing: "environment ANTHROPIC_API_KEY", for people.
+        source: Where the choice was found when the caller named no model: "environment ANTHROPIC_API_KEY", for people.
+        role: The role that was asked for.
     """
 
     model: str
     route: Route
     source: str = ""
+    role: str | None = None
 
     @property
     def provider(self) -> str:
@@ -76,7 +79,7 @@ def resolve(spec: str | None, config: Config, *, base_url: str | None = None) ->
     """Return the model that `spec` means.
 
     Nothing at all means the model of the settings, else the first provider with a key, else what runs here.
-    "head/rest" is a model of the provider `head` where there is one (the rest may hold slashes). A provider's name
+    A role's name means its model; one that always exists and is not set means the main model. "head/rest" is a model of the provider `head` where there is one (the rest may hold slashes). A provider's name
     alone means its default model. A bare model id is looked up in the catalog, then in the naming conventions, then
     taken for the default provider's where that serves models of any name.
 
@@ -105,6 +108,8 @@ def _clean(spec: str | None) -> str:
 
 
 def _found(spec: str, config: Config, *, anywhere: bool) -> Resolved:
+    if spec and not anywhere and (role := _role(spec.lower(), config)):
+        return role
     if spec:
         return _named(spec, config) or (_elsewhere(spec, config) if anywhere else _guess(spec, config))
     if config.model:
@@ -116,10 +121,34 @@ def _found(spec: str, config: Config, *, anywhere: bool) -> Resolved:
 
 
 def _configured(config: Config) -> Resolved:
+    name = (config.model or "").strip().lower()
+    if name == MAIN or (name in ROLES and name not in config.roles):
+        remedy = "Name a model there: provider/model"
+        raise ConfigError(
+            f"the role {name} stands for the main model itself", source=config.model_source, remedy=remedy
+        )
     try:
         return replace(_found(_clean(config.model), config, anywhere=False), source=config.model_source)
     except ConfigError as exc:
         raise ConfigError(exc.message, source=config.model_source) from exc
+
+
+def _role(name: str, config: Config) -> Resolved | None:
+    """Return the model of a role; None when there is no such role."""
+    if name in config.roles and name != MAIN:
+        return _of_role(name, config.roles[name], f"roles.{name} in {config.origin(f'roles.{name}')}", config)
+    if name in presets().roles:
+        return _of_role(name, presets().roles[name], f"the role {name}", config)
+    return replace(_found("", config, anywhere=False), role=name) if name in ROLES else None
+
+
+def _of_role(name: str, spec: str, source: str, config: Config) -> Resolved:
+    spec = _clean(spec)
+    try:
+        found = _named(spec, config) or _guess(spec, config)
+    except ConfigError as exc:
+        raise ConfigError(exc.message, source=source) from exc
+    return replace(found, source=source, role=name)
 
 
 def _named(spec: str, config: Config) -> Resolved | None:
@@ -217,12 +246,27 @@ def _moved(here: Route, base_url: str | None) -> Route:
 
 
 def _fail(spec: str, config: Config) -> Resolved:
-    close = list(
-        dict.fromkeys([*_near_providers(spec, config), *config.catalog.having(spec), *config.catalog.nearest(spec)])
-    )[:3]
+    near = [
+        *_near_roles(spec, config),
+        *_near_providers(spec, config),
+        *config.catalog.having(spec),
+        *config.catalog.nearest(spec),
+    ]
+    close = list(dict.fromkeys(near))[:3]
     hint = f"Closest: {', '.join(close)}. " if close else "Write it as provider/model. "
     shown = spec if len(spec) <= LONGEST_SHOWN else spec[:LONGEST_SHOWN] + "…"
     raise ConfigError(f'unknown model "{shown}"', remedy=hint + SEE_MODELS)
+
+
+def role_names(config: Config) -> tuple[str, ...]:
+    """Return every role: those that always exist, the user's own, then those that stand for a model by themselves."""
+    return tuple(dict.fromkeys([*ROLES, *config.roles, *presets().roles]))
+
+
+def _near_roles(spec: str, config: Config) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(spec.lower(), role_names(config), n=1, cutoff=0.75)
 
 
 def _near_providers(spec: str, config: Config) -> Iterator[str]:
@@ -257,7 +301,7 @@ def _unknown_in_order(name: str, config: Config) -> ConfigError:
 
 
 def _has_key(here: Route, config: Config) -> bool:
-    return credentials.find(here, config).key is not None
+    return bool(credentials.find(here, config))
 
 
 def _first_key(config: Config) -> Resolved | None:
@@ -266,6 +310,23 @@ def _first_key(config: Config) -> Resolved | None:
 
 def _by_key(here: Route, model: str, config: Config) -> Resolved:
     return Resolved(model=model, route=here, source=credentials.find(here, config).source)
+
+
+def _first_stored(config: Config) -> Resolved | None:
+    """Return the model of the first provider whose key lies in the keyring; only the likely ones are looked up."""
+    routes = (route(name, config) for name in config.provider_order or presets().order)
+    for here in routes:
+        if here is not None and here.default_model and (found := credentials.stored(here)):
+            return Resolved(model=here.default_model, route=here, source=found.source)
+    return None
+
+
+def _running(config: Config) -> Resolved | None:
+    """Return a model of a server that runs on this machine."""
+    from larik_nb.providers import _probe
+
+    found = _probe.running(config)
+    return Resolved(model=found[1], route=found[0], source=f"{found[0].name} runs here") if found else None
 
 
 def _embedded(config: Config) -> Resolved | None:
@@ -292,5 +353,5 @@ def _local_model(config: Config) -> str:
     return (cache.best_present(known) or known[-1]).name
 
 
-_UNNAMED: tuple[Callable[[Config], Resolved | None], ...] = (_first_key, _embedded)
-"""What answers when no model is named, in order; each looks only at what costs no request."""
+_UNNAMED: tuple[Callable[[Config], Resolved | None], ...] = (_first_key, _first_stored, _running, _embedded)
+"""What answers when no model is named, in order; a server is looked for on this machine only."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from larik_nb import errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
@@ -29,15 +31,16 @@ from larik_nb.types import (
 )
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
+    from larik_nb._network import Network
     from larik_nb.catalog import Model
     from larik_nb.http import Reply, TransportName
+    from larik_nb.providers._key_command import KeyCommand
     from larik_nb.providers._refused import OptionalFields
 
 Abilities = Callable[[str], "Model | None"]
 """What is known of a model, by its id; adapters never look at the id itself."""
 
+UNAUTHORIZED = 401
 Window = Callable[[str], "int | None"]
 """How many tokens a prompt may have for a model, where the server was asked; None where that is not known."""
 
@@ -64,6 +67,20 @@ class Wire:
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ModelList(NamedTuple):
+    """How a wire format lists models; None for a path: it does not.
+
+    Attributes:
+        path: Joined to the base URL.
+        headers: Beside the credential.
+        after: The field of an answer that names the next page, and the query that asks for it.
+    """
+
+    path: str | None
+    headers: Mapping[str, str] = MappingProxyType({})
+    after: tuple[str, str] | None = None
 
 
 class Decoder(Protocol):
@@ -110,6 +127,7 @@ class Adapter(Protocol):
 
     framing: Framing
     optional: OptionalFields
+    model_list: ModelList
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation."""
@@ -409,6 +427,8 @@ class WireProvider:
         key_hint: Where its key comes from, named in authentication errors.
         transport: "h11" or, with the extra `fast`, "aiohttp".
         window: Windows that were probed, over those of the catalog.
+        network: The way out.
+        key_command: Prints the key, where a command does; then `headers` hold none.
     """
 
     def __init__(  # each is one fact about the route
@@ -422,6 +442,8 @@ class WireProvider:
         key_hint: str | None = None,
         transport: TransportName = "h11",
         window: Window = unknown,
+        network: Network | None = None,
+        key_command: KeyCommand | None = None,
     ) -> None:
         self.adapter = adapter
         self.name = name
@@ -434,6 +456,8 @@ class WireProvider:
         self._key_hint = key_hint
         self._transport = transport
         self._window = window
+        self._network = network
+        self._key_command = key_command
 
     def __repr__(self) -> str:
         return f"<WireProvider {self.name} {self.base_url}>"
@@ -449,12 +473,14 @@ class WireProvider:
         """
         target = self._target(request.model)
         sent = prepare(request, target)
+        if warning := self._warning():
+            yield notice(warning)
         while True:
             decoder = self.adapter.decoder(request)
             frames = reader(self.adapter.framing)
             feed, take = frames.feed, decoder.event
             try:
-                async with self._post(self._trimmed(sent)) as reply:
+                async with self._answer(self._trimmed(sent)) as reply:
                     async for chunk in reply:
                         for name, data in feed(chunk):
                             for event in take(name, data):
@@ -492,7 +518,7 @@ class WireProvider:
             return None
         try:
             wire = adapter.encode_count(prepare(request, self._target(request.model)))
-            async with self._post(wire) as reply:
+            async with self._answer(wire) as reply:
                 body = await reply.read(http.ERROR_BODY_BYTES)
             return adapter.decode_count(_parsed(body))
         except errors.APIError as exc:
@@ -503,15 +529,24 @@ class WireProvider:
         target = self.adapter.target(model)
         return replace(target, window=self._window(model) or target.window)
 
-    def _post(self, wire: Wire) -> AbstractAsyncContextManager[Reply]:
+    def _warning(self) -> str | None:
+        from larik_nb import http
+
+        return http.ca_warning(self.base_url, self._network) if self._network else None
+
+    def _answer(self, wire: Wire) -> AbstractAsyncContextManager[Reply]:
+        return self._post(wire, {}) if self._key_command is None else self._with_key(wire, self._key_command)
+
+    def _post(self, wire: Wire, credential: Mapping[str, str]) -> AbstractAsyncContextManager[Reply]:
         from larik_nb import http
 
         return http.post(
             self.base_url + wire.path,
-            headers={**self._headers, **wire.headers},
+            headers={**credential, **self._headers, **wire.headers},
             body=wire.body,
             stall_timeout_s=self._stall_timeout_s,
             transport=self._transport,
+            network=self._network or http.STRAIGHT,
         )
 
     def encoded(self, request: Request) -> Wire:
@@ -526,6 +561,20 @@ class WireProvider:
         wire = self.adapter.encode(sent)
         places = _refused.left_out(self.name, sent.model)
         return replace(wire, body=_refused.without(wire.body, places)) if places else wire
+
+    @asynccontextmanager
+    async def _with_key(self, wire: Wire, command: KeyCommand) -> AsyncGenerator[Reply, None]:
+        """Send with the key that a command prints, and once more with its next one should this be refused."""
+        key = await command.current()
+        async with AsyncExitStack() as stack:
+            try:
+                reply = await stack.enter_async_context(self._post(wire, self.adapter.credential(key)))
+            except errors.AuthError as refused:
+                if refused.status != UNAUTHORIZED or not await command.renewed(key):
+                    raise
+                fresh = self.adapter.credential(await command.current())
+                reply = await stack.enter_async_context(self._post(wire, fresh))
+            yield reply
 
     def _named(self, error: errors.APIError, sent: Request, decoder: Decoder) -> errors.APIError:
         error.for_provider(provider=self.name, model=sent.model, key_hint=self._key_hint)

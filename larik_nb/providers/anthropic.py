@@ -14,7 +14,7 @@ from larik_nb.providers._abilities import documents, effort_level, images
 from larik_nb.providers._fields import Frames, count, number, record, records, string
 from larik_nb.providers._media import IMAGE_TYPES, PDF, words
 from larik_nb.providers._replay import Seal, Target
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Anthropic:
 
     framing: Framing = "sse"
     optional: OptionalFields = _OPTIONAL
+    model_list = ModelList("/v1/models?limit=1000", {"anthropic-version": API_VERSION}, ("last_id", "after_id"))
 
     def __init__(self, *, provider: str = "anthropic", abilities: Abilities = unknown) -> None:
         self._provider = provider

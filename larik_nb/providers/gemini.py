@@ -14,7 +14,7 @@ from larik_nb.providers._abilities import documents, effort_level, images, sampl
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, number, record, string, unreadable
 from larik_nb.providers._media import PDF
 from larik_nb.providers._replay import Seal, Target
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Gemini:
 
     framing: Framing = "sse"
     optional: OptionalFields = _OPTIONAL
+    model_list = ModelList("/v1beta/models?pageSize=1000", {}, ("nextPageToken", "pageToken"))
 
     def __init__(self, *, provider: str = "gemini", abilities: Abilities = unknown) -> None:
         self._provider = provider

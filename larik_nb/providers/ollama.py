@@ -12,7 +12,17 @@ from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
 from larik_nb.providers._media import IMAGE_TYPES
 from larik_nb.providers._replay import Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stop_reason, stream_error, unknown
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    ended_early,
+    stop_reason,
+    stream_error,
+    unknown,
+)
 from larik_nb.providers.openai_compatible import function_tool
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
@@ -50,6 +60,7 @@ class Ollama:
 
     framing: Framing = "ndjson"
     optional: OptionalFields = _OPTIONAL
+    model_list = ModelList("/api/tags")
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from larik_nb.providers._abilities import documents, effort_level, images, sampl
 from larik_nb.providers._fields import Frames, count, number, record, records, string
 from larik_nb.providers._media import IMAGE_TYPES, PDF, data_url
 from larik_nb.providers._replay import Seal, Target, result_text
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class OpenAI:
 
     framing: Framing = "sse"
     optional: OptionalFields = _OPTIONAL
+    model_list = ModelList("/models")
 
     def __init__(self, *, provider: str = "openai", abilities: Abilities = unknown) -> None:
         self._provider = provider

@@ -19,7 +19,17 @@ from larik_nb.providers._presets import Quirks
 from larik_nb.providers._replay import MADE_ID_LENGTH, Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._tool_fragments import ToolFragments
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, Wire, ended_early, stop_reason, stream_error, unknown
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    ended_early,
+    stop_reason,
+    stream_error,
+    unknown,
+)
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, ToolSpec, Usage, notice
 
 if TYPE_CHECKING:
@@ -69,6 +79,7 @@ class OpenAICompatible:
         self._provider = provider
         self._quirks = quirks
         self._abilities = abilities
+        self.model_list = ModelList(quirks.models_path)
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the bearer header, none without a key."""

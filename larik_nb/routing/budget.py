@@ -119,7 +119,7 @@ class Budget:
         share = min(round(100 * spent / cap), 100)
         return (
             f"⚠ {share} % of the session budget used (${spent:.2f} of ${cap:.2f}); "
-            "budget.session_usd in the settings raises it"
+            f"%routing budget={max(2 * cap, 1):g} raises it"
         )
 
     def _settle(self, number: str | None, usd: float | None, spec: str, *, durable: bool) -> None:

@@ -110,6 +110,11 @@ class WithFallback(Around):
         self.model = self._first.model
 
     @property
+    def error(self) -> ConfigError | None:
+        """Why the model that is asked first cannot be built; None where it can."""
+        return self._first.error
+
+    @property
     def name(self) -> str:
         """The first choice's route."""
         return self._first.spec.partition("/")[0]

@@ -1,0 +1,195 @@
+"""Quick edits of the settings, `worker=groq/openai/gpt-oss-120b explore= budget=5`, and what they changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from larik_nb import config as settings
+from larik_nb.errors import ConfigError
+from larik_nb.providers import resolve, role_names
+
+if TYPE_CHECKING:
+    from larik_nb.config import Config, Edited
+
+BUDGET = "budget"
+FALLBACKS = "fallbacks"
+OPTIONS = ("isolation", "max_turns", "context")
+BUDGET_KEYS = ("session_usd", "warn_at", "allow_unpriced")
+_HOW = "Write it like worker=provider/model, worker.max_turns=30 or budget=5; nothing behind the = unsets it"
+
+Path = tuple[str, ...]
+"""A setting's place in the file: ("roles", "worker")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting to write.
+
+    Attributes:
+        path: Its place.
+        value: What it becomes, as JSON has it; None: it goes.
+    """
+
+    path: Path
+    value: Any
+
+
+def parse(words: Sequence[str], config: Config) -> list[Change]:
+    """Read quick edits.
+
+    Args:
+        words: `NAME=VALUE` each: a role and its model; `ROLE.isolation`, `.max_turns`, `.context` and `.fallbacks`
+            (models with commas between them; a model's full name may stand for the role there); `budget`,
+            `budget.warn_at`, `budget.allow_unpriced`. An empty value unsets.
+        config: The settings as they are; a model named in an edit has to be one.
+
+    Raises:
+        ConfigError: A word is no edit, or names no role or model.
+    """
+    return [_change(*_split(word), config) for word in words]
+
+
+def _split(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f'"{word}" is no edit', remedy=_HOW)
+    return name.strip(), value.strip()
+
+
+def _change(name: str, value: str, config: Config) -> Change:
+    head, dot, option = name.rpartition(".")
+    if name.lower() == BUDGET:
+        return Change((BUDGET, "session_usd"), _number(value, name))
+    if dot and head.lower() == BUDGET:
+        return Change((BUDGET, _one_of(option, BUDGET_KEYS, name)), _number(value, name))
+    if dot and option.lower() == FALLBACKS:
+        return _fallbacks(head, value, config)
+    if dot:
+        path = ("role_options", _role(head, config, exists=True), _one_of(option, OPTIONS, name))
+        return Change(path, _number(value, name) if option == "max_turns" else value or None)
+    if value:
+        _check_model(value, name, config)
+    if name.lower() == "main":
+        return Change(("model",), value or None)
+    return Change(("roles", _role(name, config, exists=not value)), value or None)
+
+
+def _fallbacks(head: str, value: str, config: Config) -> Change:
+    specs = [spec.strip() for spec in value.split(",") if spec.strip()]
+    for spec in specs:
+        _check_model(spec, f"{head}.fallbacks", config)
+    key = head.lower() if "/" in head else _role(head, config, exists=True)
+    return Change((FALLBACKS, key), specs or None)
+
+
+def _role(name: str, config: Config, *, exists: bool) -> str:
+    """Return a role's name; one that is new is taken unless it looks like a slip of the pen."""
+    from difflib import get_close_matches
+
+    name, known = name.lower(), role_names(config)
+    close = get_close_matches(name, known, n=1, cutoff=0.5 if exists else 0.75)
+    if name in known or (not exists and not close):
+        return name
+    remedy = f"Did you mean {close[0]}?" if close else f"Roles: {', '.join(known)}"
+    raise ConfigError(f"there is no role {name}", remedy=remedy)
+
+
+def _check_model(spec: str, name: str, config: Config) -> None:
+    if spec.lower() in role_names(config):
+        raise ConfigError(f"{spec} is a role itself", key=name, remedy="A role names provider/model")
+    try:
+        resolve(spec, config)
+    except ConfigError as exc:
+        raise ConfigError(exc.message, key=name) from exc
+
+
+def _one_of(option: str, words: Sequence[str], name: str) -> str:
+    from difflib import get_close_matches
+
+    if option.lower() in words:
+        return option.lower()
+    close = get_close_matches(option.lower(), words, n=1, cutoff=0.5)
+    remedy = f"Did you mean {close[0]}?" if close else f"One of: {', '.join(words)}"
+    raise ConfigError("is no option", key=name, remedy=remedy)
+
+
+def _number(text: str, name: str) -> Any:
+    """Return the number, true or false that `text` is; None when it is empty."""
+    if not text:
+        return None
+    try:
+        return json.loads(text.removeprefix("$").lower(), parse_constant=_no_number)
+    except ValueError:
+        raise ConfigError("must be a number", key=name) from None
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)
+
+
+def apply(changes: Iterable[Change], *, env: Mapping[str, str] | None = None) -> Edited:
+    """Save the changes in the user's settings file, all of them or none.
+
+    Raises:
+        ConfigError: The file cannot be read or written, or a value cannot be.
+    """
+    return settings.edit(setting(changes), env=env)
+
+
+def setting(changes: Iterable[Change]) -> Callable[[dict[str, Any]], None]:
+    """Return what makes the changes in settings as JSON has them."""
+    wanted = list(changes)
+
+    def change(data: dict[str, Any]) -> None:
+        for item in wanted:
+            _put(data, item.path, item.value)
+
+    return change
+
+
+def _put(data: dict[str, Any], path: Path, value: Any) -> None:
+    """Set a value; None takes it away, and with it the objects it leaves empty."""
+    name, *rest = path
+    key = next((own for own in data if own.lower() == name.lower()), name)  # as the user spelled it
+    if not rest and value is None:
+        data.pop(key, None)
+        return
+    if not rest:
+        data[key] = value
+        return
+    below = data.get(key) or {}
+    _put(below, tuple(rest), value)
+    if below:
+        data[key] = below
+    else:
+        data.pop(key, None)
+
+
+def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return what changed, a line each: `roles.worker: (none) → "groq/…"`. Keys and headers are not shown."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return [
+        f"{'.'.join(path)}: {_shown(path, old)} → {_shown(path, new)}"
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path, _GONE) != new.get(path, _GONE)
+    ]
+
+
+_GONE = object()
+
+
+def _leaves(data: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*path, str(name)))
+        else:
+            yield (*path, str(name)), value
+
+
+def _shown(path: Path, values: Mapping[Path, Any]) -> str:
+    if path not in values:
+        return "(none)"
+    return settings.MASK if path[0] == "providers" else json.dumps(values[path], ensure_ascii=False)
