@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from larik_nb.config import Config
     from larik_nb.providers import Route
 
-MAIN = "main"
-ROLES = (MAIN, "smart", "worker", "explore", "compact")
-"""Roles that are always there; one that is not set is the main model."""
-
 
 def retry_policy(config: Config, route: Route) -> RetryPolicy:
     """Return how often and how long to wait at a provider."""
@@ -31,34 +27,18 @@ def retry_policy(config: Config, route: Route) -> RetryPolicy:
 
 def cooldown_policy(config: Config) -> CooldownPolicy:
     """Return how long a failed model is left alone: `{"cooldown": {"policy": "breaker"}}`."""
-    return CooldownPolicy(**_known(CooldownPolicy, _section(config, "cooldown")))
+    return CooldownPolicy(policy=config.cooldown)
 
 
 def budget_limits(config: Config) -> BudgetLimits:
     """Return what a session may spend: `{"budget": {"session_usd": 2.0, "warn_at": 0.8}}`."""
-    return BudgetLimits(**_known(BudgetLimits, _section(config, "budget")))
+    budget = config.budget
+    return BudgetLimits(session_usd=budget.session_usd, warn_at=budget.warn_at, allow_unpriced=budget.allow_unpriced)
 
 
 def model_settings(config: Config) -> Table:
     """Return the settings per model, by bare names: `{"model_settings": {"gpt-5": {"reasoning_effort": "low"}}}`."""
-    rows = _section(config, "model_settings")
-    return by_name({name: ModelSettings(**_known(ModelSettings, row)) for name, row in rows.items()})
-
-
-def role_spec(name: str, config: Config) -> str | None:
-    """Return the model that a role names, "" for one that is not set, None where `name` is no role."""
-    roles: Mapping[str, str] = _section(config, "roles")
-    if name in roles:
-        return roles[name]
-    return "" if name in ROLES else None
-
-
-def fallbacks(config: Config, role: str | None, *specs: str) -> tuple[str, ...]:
-    """Return the models to ask next: those of the role, else those of the model under any of its names."""
-    rows: Mapping[str, Any] = _section(config, "fallbacks")
-    wanted = [name.lower() for name in (role, *specs) if name]
-    by_key = {key.lower(): row for key, row in rows.items()}
-    return tuple(next((by_key[name] for name in wanted if name in by_key), ()))
+    return by_name({name: ModelSettings(**_known(ModelSettings, row)) for name, row in config.model_settings.items()})
 
 
 def ledger_path(config: Config) -> Path:
@@ -74,11 +54,6 @@ def _state_folders(env: Mapping[str, str], platform: str) -> Iterator[Path]:
         usual = "AppData/Local" if windows else "Library/Application Support" if mac else ".local/state"
         yield Path(home, usual, "larik")
     yield Path(tempfile.gettempdir()) / "larik"
-
-
-def _section(config: Config, name: str) -> Mapping[str, Any]:
-    section: Mapping[str, Any] = config.extra.get(name) or {}
-    return section
 
 
 def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from larik_nb.routing.cooldown import COOLDOWNS, Cooldowns
 from larik_nb.routing.fallback import Candidate, Told, WithFallback
 from larik_nb.routing.ledger import Ledger
 from larik_nb.routing.retry import WithRetry
+from larik_nb.routing.roles import MAIN, fallbacks
 from larik_nb.routing.settings import WithSettings
 from larik_nb.types import Effort, Message, Request, Usage
 
@@ -62,9 +63,8 @@ def chain(wanted: str | None, config: Config, around: Surroundings) -> WithBudge
         ConfigError: There is no such model. That one cannot be built is said when it is asked.
     """
     around.budget.limits = _config.budget_limits(config)
-    role = wanted or _config.MAIN  # where it is a model, no role is called so
-    first = resolve(_spec(wanted, config), config)
-    others = _config.fallbacks(config, role, first.spec, wanted or "")
+    first = resolve(wanted, config)
+    others = fallbacks(wanted or MAIN, first.spec, config)
     fallback: WithFallback
 
     def built(resolved: Resolved) -> Provider:
@@ -76,14 +76,6 @@ def chain(wanted: str | None, config: Config, around: Surroundings) -> WithBudge
     )  # fmt: skip
     prices = CatalogPrices(config.catalog, first.provider, first.model)
     return WithBudget(fallback, budget=around.budget, prices=prices, spec=first.spec)
-
-
-def _spec(wanted: str | None, config: Config) -> str | None:
-    """Return what a role stands for, anything else as it is; a role that is not set is the main model."""
-    named = _config.role_spec(wanted or _config.MAIN, config)
-    if named is None:
-        return wanted
-    return named or _config.role_spec(_config.MAIN, config) or None
 
 
 def _built(resolved: Resolved, config: Config, around: Surroundings, alternative: Callable[[], bool]) -> Provider:
@@ -105,7 +97,7 @@ def _others(
     seen = {first}
     for name in names:
         try:
-            resolved = resolve(_spec(name, config), config)
+            resolved = resolve(name, config)
         except ConfigError as error:
             yield _refusing(name, error)
             continue
