@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 UNKNOWN_WINDOW = 128_000
 """Tokens assumed to fit into a model nothing is known of (specification C1)."""
 
+STALE_DAYS = 90
+"""Days after which prices may have changed: vendors reprice every few months (specification C5)."""
+
 Sampling = Literal["yes", "no", "effort_none"]
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -197,6 +200,10 @@ class Catalog:
         self._bare: dict[str, Model] = {}
         for model in self.models:
             self._bare.setdefault(_bare(model.id), model)
+
+    def is_stale(self, today: date) -> bool:
+        """Return whether the prices were read so long ago that some will have changed."""
+        return (today - self.date).days > STALE_DAYS
 
     def with_own(self, models: Mapping[str, Mapping[str, Any]], pricing: Mapping[str, Any]) -> Catalog:
         """Return this catalog with the user's rows over it."""

@@ -29,7 +29,9 @@ __all__ = [
     "check_arguments",
     "check_base_url",
     "config_path",
+    "current",
     "edit",
+    "masked",
     "schema",
 ]
 
@@ -272,6 +274,34 @@ def edit(
     if found is None:
         raise ConfigError("there is no home folder to save settings in", remedy="Set LARIK_CONFIG to a file")
     return _config_file.edit(found, change, lambda data: _read(data, str(found)))
+
+
+def current(env: Mapping[str, str]) -> tuple[Mapping[str, Any], Path | None]:
+    """Return what the user's settings file says, as JSON has it, and where it is; nothing where there is none.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    path = config_path(env)
+    return (_config_file.read(path) if path is not None and path.is_file() else {}), path
+
+
+def masked(data: Any, path: tuple[str, ...] = ()) -> Any:
+    """Return settings as JSON has them, to be shown: what may be a key or hold one is masked."""
+    if isinstance(data, Mapping):
+        return {str(name): masked(value, (*path, str(name))) for name, value in data.items()}
+    if isinstance(data, list):
+        return [masked(item, path) for item in data]
+    in_provider = path[:1] == ("providers",)
+    shown = not in_provider or path[2:3] in (("type",), ("base_url",), ("model",), ("api_key_env",), ("api_key_ttl",))
+    shown = shown or path[2:3] == ("quirks",) or not isinstance(data, str)
+    return _shown(data) if shown else MASK
+
+
+def _shown(value: Any) -> Any:
+    from larik_nb import errors
+
+    return errors.shown(value, limit=10_000) if isinstance(value, str) else value
 
 
 def schema() -> dict[str, Any]:

@@ -25,8 +25,9 @@ def load(shell: InteractiveShell) -> None:
     configurables: list[Any] = shell.configurables
     undo = _loaded[shell] = [magics.status.close, lambda: configurables.remove(magics)]
     undo.append(_add_magic(shell, "larik", magics.larik, kinds=("line", "cell")))
-    if "model" not in shell.magics_manager.magics["line"]:
-        undo.append(_add_magic(shell, "model", magics.model_magic, kinds=("line",)))
+    for name, act in (("model", magics.model_magic), ("routing", magics.routing_magic)):
+        if name not in shell.magics_manager.magics["line"]:
+            undo.append(_add_magic(shell, name, act, kinds=("line",)))
     undo.append(_add_completion(shell, magics))
     undo.append(_add_display(shell, magics))
     magics.status.say(model=None, session_usd=0.0, running=False)

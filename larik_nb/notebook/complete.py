@@ -12,7 +12,7 @@ from larik_nb.types import Effort
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext
 
-_LINE = re.compile(r"\s*%{1,2}(larik|model)(?:\s+(.*))?\Z", re.DOTALL)
+_LINE = re.compile(r"\s*%{1,2}(larik|model|routing)(?:\s+(.*))?\Z", re.DOTALL)
 _FIELD = re.compile(r"(?<!\{)\{(\w*)\Z")
 _WORD = re.compile(r"\S*\Z")
 _OPTIONS = {f"--{o.name}": o for o in OPTIONS} | {f"-{o.short}": o for o in OPTIONS if o.short}
@@ -82,12 +82,22 @@ class Completer:
         before = rest[: len(rest) - len(fragment)].split()
         if magic == "model" or (before == ["model"]):
             return fragment, models(), "model"
+        if magic == "routing" or before[:1] == ["routing"]:
+            return self._edit(fragment)
         option = _OPTIONS.get(before[-1]) if before else None
         if option is not None and option.kind != "flag":
             return self._value(option, fragment)
         if fragment.startswith("-"):
             return (fragment, [f"--{o.name}" for o in OPTIONS] + [f"-{o.short}" for o in OPTIONS if o.short], "option")
         return fragment, list(self._verbs) if not before else [], "command"
+
+    @staticmethod
+    def _edit(fragment: str) -> tuple[str, list[str], str]:
+        """Return roles and budget before the =, models behind it."""
+        name, equals, value = fragment.partition("=")
+        if equals:
+            return value, models(), "model"
+        return name, [f"{role}=" for role in (*roles(), "budget")] + ["preset", "suggest"], "role"
 
     def _value(self, option: Option, fragment: str) -> tuple[str, list[str], str] | None:
         match option.kind:
@@ -104,10 +114,18 @@ class Completer:
         return fragment, [], "text"
 
 
-def models() -> list[str]:
-    """Return the specs worth offering: those of providers with a key first, then what else is known."""
+def roles() -> tuple[str, ...]:
+    """Return every role's name."""
     from larik_nb.config import Config
-    from larik_nb.providers import credentials
+    from larik_nb.providers import role_names
+
+    return role_names(Config.load())
+
+
+def models() -> list[str]:
+    """Return the specs worth offering: roles, then those of providers with a key, then what else is known."""
+    from larik_nb.config import Config
+    from larik_nb.providers import credentials, role_names
     from larik_nb.providers._presets import names, route
 
     config = Config.load()
@@ -115,7 +133,8 @@ def models() -> list[str]:
     usable = {name for name, here in routes.items() if credentials.find(here, config) or here.key_optional}
     listed = [model.spec for model in config.catalog.models]
     defaults = [f"{name}/{here.default_model}" for name, here in routes.items() if here.default_model]
-    return sorted(dict.fromkeys([*listed, *defaults]), key=lambda spec: (spec.partition("/")[0] not in usable, spec))
+    known = sorted(dict.fromkeys([*listed, *defaults]), key=lambda spec: (spec.partition("/")[0] not in usable, spec))
+    return [*role_names(config), *known]
 
 
 def hidden(names: Mapping[str, Any], shown: Mapping[str, Any]) -> set[str]:

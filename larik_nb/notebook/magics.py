@@ -40,6 +40,7 @@ class LarikMagics(Magics):
         self.chosen: str | None = None
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.noticed: set[str] = set()
 
     # -- the magics -------------------------------------------------------------------------------------------
     def larik(self, line: str, cell: str | None = None) -> Message | None:
@@ -55,7 +56,17 @@ class LarikMagics(Magics):
 
         self._guarded(lambda: verbs.model(self, line.strip()))
 
-    for magic in (larik, model_magic):  # IPython is not to expand {} and $ on our lines
+    def routing_magic(self, line: str) -> None:
+        """Show every role with its model, or change them: `%routing worker=provider/model budget=5`.
+
+        `explore=` unsets, `worker.max_turns=30` and `worker.isolation=worktree` hold its subagents,
+        `preset cheapest --dry-run` shows what a preset would change.
+        """
+        from larik_nb.notebook import verbs
+
+        self._guarded(lambda: verbs.routing(self, line.strip()))
+
+    for magic in (larik, model_magic, routing_magic):  # IPython is not to expand {} and $ on our lines
         setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
     del magic
 

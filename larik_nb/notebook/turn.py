@@ -39,6 +39,7 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         session.system = asked.system
     question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
     place = Place.of(magics.ip)
+    _tell(magics, session)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
@@ -67,6 +68,16 @@ def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
         return route
     recorder = _recording(magics, session, asked.record, Recorder)
     return Route(provider=recorder.around(route.provider), model=route.model)
+
+
+def _tell(magics: LarikMagics, session: Session) -> None:
+    """Say what is odd about the settings, each thing once a kernel."""
+    from larik_nb.notebook import verbs
+
+    for text in session.config.notices:
+        if text not in magics.noticed:
+            magics.noticed.add(text)
+            verbs.say(magics, f"⚠ {text}")
 
 
 def _recording(magics: LarikMagics, session: Session, path: str, make: Callable[[str], _T]) -> _T:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from larik_nb.errors import ConfigError
-from larik_nb.notebook import display, failures, markdown
+from larik_nb.notebook import display, failures, markdown, tables
 from larik_nb.notebook.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -21,19 +23,26 @@ _LONGEST_LINE = 100
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A command: what it does, and how many words may follow it without its line being a question."""
+    """A command: what it does, and what may follow it without its line being a question: so many words, or a pattern."""
 
     does: str
     run: Callable[[LarikMagics, str], None]
     words: int = 0
     value: str = ""
+    takes: str | None = None
+
+    def fits(self, rest: str) -> bool:
+        """Return whether what follows the name is meant for the command."""
+        if self.takes is not None:
+            return re.fullmatch(self.takes, rest) is not None
+        return len(rest.split()) <= self.words
 
 
 def find(line: str) -> Callable[[LarikMagics], None] | None:
     """Return what `line` commands; None when it is a question ("status of the patient?")."""
     name, _, rest = line.strip().partition(" ")
     verb = VERBS.get(name)
-    if verb is None or len(rest.split()) > verb.words:
+    if verb is None or not verb.fits(rest.strip()):
         return None
     return lambda magics: verb.run(magics, rest.strip())
 
@@ -82,13 +91,17 @@ def _left_behind(session: Session, after: str) -> str:
 
 
 def _about_model(magics: LarikMagics, session: Session) -> str:
+    from larik_nb.notebook import routing
+
     route, config = session.route(magics.model_name), session.config
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {_source(magics, session)}"]
     parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
     price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
-        parts.append(f"${price.input:g}/${price.output:g} per million tokens in/out")
+        parts.append(
+            f"${price.input:g}/${price.output:g} per million tokens in/out, prices {routing.prices_of(config)}"
+        )
     else:
         parts.append(
             display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
@@ -171,7 +184,7 @@ def _cost(magics: LarikMagics, name: str) -> None:
     head = ("model", "turns", "in", "cached", "out", "cost")
     rows = [(spec, *_row(turns)) for spec, turns in models.items()]
     rows.append(("all", *_row(session.turns)))
-    say(magics, _aligned([head, *rows]), _table([head, *rows]))
+    say(magics, tables.aligned([head, *rows]), tables.marked([head, *rows]))
 
 
 def _row(turns: list[Turn]) -> tuple[str, ...]:
@@ -183,18 +196,49 @@ def _row(turns: list[Turn]) -> tuple[str, ...]:
     return (str(len(turns)), *map(display.tokens, sums), display.total(spent))
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    )
+# -- what is set up -----------------------------------------------------------------------------------------------
+def routing(magics: LarikMagics, line: str) -> None:
+    """Show every role and its model, or change them."""
+    from larik_nb.notebook import routing as told
+
+    text, rows = told.answer(shlex.split(line), magics.session(None).config, _health(magics))
+    _show(magics, text, rows)
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
-    head, *body = [[markdown.escaped(cell) for cell in row] for row in rows]
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
+def _health(magics: LarikMagics) -> dict[str, str]:
+    """Return what this notebook knows of models: the last answer of each."""
+    turns = [turn for session in magics.sessions.values() for turn in session.turns]
+    return {f"{turn.provider}/{turn.model}": _ended(turn) for turn in turns}
+
+
+def _ended(turn: Turn) -> str:
+    return "interrupted" if turn.stop_reason == "interrupted" else "answered"
+
+
+def _models(magics: LarikMagics, line: str) -> None:
+    from larik_nb.notebook import listing
+
+    text, rows, whole = listing.answer(line.split(), magics.session(None).config)
+    _show(magics, text, rows)
+    if not whole:
+        raise ConfigError("not every provider told its models", remedy="The lines above say why")
+
+
+def _keys(magics: LarikMagics, line: str) -> None:
+    from larik_nb.notebook import keys
+    from larik_nb.notebook.turn import Place
+
+    text, rows = keys.answer(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    _show(magics, text, rows)
+
+
+def _show(magics: LarikMagics, text: str, rows: list[tuple[str, ...]]) -> None:
+    if not rows:
+        say(magics, text)
+        return
+    plain, rich = tables.aligned(rows, numbers=False), tables.marked(rows, numbers=False)
+    lines = "  \n".join(markdown.escaped(line) for line in text.splitlines())
+    say(magics, f"{plain}\n\n{text}".rstrip(), f"{rich}\n\n{lines}".rstrip())
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------
@@ -241,6 +285,19 @@ VERBS = {
     "history": Verb("show what was said", _history, 1, "[SESSION]"),
     "reset": Verb("forget what was said", _reset, 1, "[SESSION]"),
     "cost": Verb("show tokens and cost by model", _cost, 1, "[SESSION]"),
+    "routing": Verb(
+        "show every role with its model, or change them; %routing where that name is free",
+        routing,
+        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest]",
+        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest|preset(?: [\w-]+)?(?: --dry-run)?",
+    ),
+    "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
+    "keys": Verb(
+        "show where each key comes from, or take one in, for this notebook or into the system's keyring",
+        _keys,
+        value="[add PROVIDER [keyring]]",
+        takes=r"(?:add \S+(?: keyring)?)?",
+    ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", _help),

@@ -257,7 +257,7 @@ def _talks(row: Mapping[str, Any]) -> bool:
         return False
     return (
         row.get("lifecycle") != "retired"
-        and "embed" not in f"{row.get('id')}{row.get('name')}{row.get('type')}".lower()
+        and "embed" not in f"{row.get('id')} {row.get('name')} {row.get('type')}".lower()
     )
 
 

@@ -168,6 +168,15 @@ def _put(data: dict[str, Any], path: Path, value: Any) -> None:
         data.pop(key, None)
 
 
+def changed(data: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
+    """Return settings with the changes in them; what was given stays as it was."""
+    from copy import deepcopy
+
+    after = deepcopy(dict(data))
+    setting(changes)(after)
+    return after
+
+
 def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return what changed, a line each: `roles.worker: (none) → "groq/…"`. Keys and headers are not shown."""
     old, new = dict(_leaves(before)), dict(_leaves(after))

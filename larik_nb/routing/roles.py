@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from larik_nb.config import ROLES, RoleOptions
 from larik_nb.errors import ConfigError
-from larik_nb.providers import resolve, role_names
+from larik_nb.providers import credentials, resolve, role_names
 
 if TYPE_CHECKING:
     from larik_nb.catalog import Price
@@ -33,6 +33,7 @@ class Role:
         window: Tokens a prompt may have; None when unknown.
         price: What the model costs now; None when unknown.
         free: Why it costs nothing: "local", "plan"; "" when it does cost.
+        has_key: There is a key for it, or it needs none.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Role:
     window: int | None = None
     price: Price | None = None
     free: str = ""
+    has_key: bool = True
 
 
 def fallbacks(name: str, spec: str | None, config: Config) -> tuple[str, ...]:
@@ -82,6 +84,7 @@ def role(name: str, config: Config, *, at: datetime | None = None) -> Role:
         options=options,
         window=known.window if known else None,
         price=known.price(0, at or datetime.now(UTC)) if known else None,
+        has_key=resolved.route.key_optional or bool(credentials.best(resolved.route, config)),
         free=config.catalog.free.get(resolved.provider, ""),
     )
 
