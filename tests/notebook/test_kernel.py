@@ -179,6 +179,20 @@ def test_a_failure_loses_nothing_of_the_conversation(asked: Kernel):
     assert asked.run("%larik history").plain == "you: first\nscripted/script: Done."
 
 
+def test_asking_again_what_failed_neither_doubles_it_nor_eats_an_earlier_question(asked: Kernel):
+    """The same words, answered, failed twice and answered: each time the history is what was said."""
+    asked.run("%%larik\nsame words")
+    for _ in range(2):
+        assert "LarikError" in asked.run("%%larik -m fake/fake:e=500\nsame words").error
+        assert asked.run("%larik history").plain == "you: same words\nscripted/script: Done."
+
+    asked.run("%%larik\nsame words")
+
+    turn = "you: same words\nscripted/script: Done."
+    assert asked.run("%larik history").plain == f"{turn}\n{turn}"
+    assert asked.value("[m.role for m in provider.requests[-1].messages]") == "['user', 'assistant', 'user']"
+
+
 def test_a_cut_stream_keeps_the_part_that_came(asked: Kernel):
     ran = asked.run("%%larik -m fake/fake:n=20:cut=3\nhi")
 
