@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,17 +18,19 @@ class Sentence(NamedTuple):
     short: str = ""
 
 
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+
 _TRY_AGAIN = "Try again, or choose another model:  %model"
 _OTHER = "Choose another model:  %model"
 
 #: By cause where there is one, else by kind. Names in braces are those of `_facts`.
 SENTENCES: dict[str, Sentence] = {
-    "auth": Sentence("{who} rejected the key{status}", "Check {key}, or run  %larik auth {provider}", quotes=False, short="key rejected"),
-    "expired": Sentence("{who} rejected the key{status}", "Renew {key}, or run  %larik auth {provider}", short="key expired"),
+    "auth": Sentence("{who} rejected the key{status}", "Check {key}{set_it}", quotes=False, short="key rejected"),
+    "expired": Sentence("{who} rejected the key{status}", "Renew {key}{set_it}", short="key expired"),
     "permission": Sentence("{who} does not allow this{status}", "Ask for access with this key, or choose another model:  %model", short="not allowed"),
     "quota": Sentence("the quota at {who} is used up{status}{wait}", "Wait for it, or choose another model:  %model", short="quota used up{wait}"),
     "billing": Sentence("no credit left at {who}{status}", "Add credit there, or choose another model:  %model", short="no credit left"),
-    "not_found_model": Sentence("{who} has no {model}{status}", "List what it has:  %larik models", short="no such model"),
+    "not_found_model": Sentence("{who} has no {model}{status}", "{near}Choose another model:  %model", short="no such model"),
     "address": Sentence("nothing answers at this address of {who}{status}", "Check base_url: many servers want it to end in /v1", short="wrong address"),
     "rate_limit": Sentence("{who} is rate limited{status}{wait}", _TRY_AGAIN, short="rate limited{wait}"),
     "too_large": Sentence("this one request is larger than {who} allows in a minute{status}", "Lower max_tokens, shorten the conversation, or choose another model:  %model", short="request larger than the allowance per minute"),
@@ -81,14 +84,31 @@ def _facts(error: APIError) -> dict[str, str]:
         model = error.model or "the model"
     return {
         "who": who,
-        "provider": error.provider or "",
         "model": model,
         "host": error.host or who,
         "key": error.key_hint or "its key",
-        "status": f" ({error.status})" if error.status else "",
+        "set_it": f":  {assignment(error.key_hint)}" if _VARIABLE.fullmatch(error.key_hint or "") else "",
+        "near": _near(error),
+        # An error inside an answer that began well has the status of that beginning, which says nothing of it.
+        "status": f" ({error.status})" if error.status and error.status >= 300 else "",
         "wait": _wait(error.retry_after if error.retry_after is not None else error.retry_hint),
         "tokens": _tokens(error.used_tokens, error.max_tokens),
     }
+
+
+def assignment(variable: str | None) -> str:
+    """Return the line of Python that sets an environment variable for this process, notebooks included."""
+    return f'os.environ["{variable}"] = "…"'
+
+
+def _near(error: APIError) -> str:
+    """Return the catalog's names like the one that was refused, as a sentence."""
+    if error.kind != "not_found_model" or not error.model:
+        return ""
+    from larik_nb import catalog
+
+    close = catalog.shipped().alike(error.provider or "", error.model)
+    return f"Closest: {', '.join(close)}. " if close else ""
 
 
 def _wait(seconds: float | None) -> str:

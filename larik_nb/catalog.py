@@ -260,6 +260,14 @@ class Catalog:
         close = get_close_matches(name.lower(), by_form, n=2 * limit, cutoff=0.6)
         return tuple(dict.fromkeys(by_form[form] for form in close))[:limit]
 
+    def alike(self, provider: str, model: str, *, limit: int = 3) -> tuple[str, ...]:
+        """Return the provider's own specs that look most like the id `model`, best first; itself is none of them."""
+        from difflib import get_close_matches
+
+        name, provider = model.lower(), provider.lower()
+        ids = {m.id.lower(): m.spec for m in self.models if m.provider == provider and m.id.lower() != name}
+        return tuple(ids[close] for close in get_close_matches(name, ids, n=limit, cutoff=0.7))
+
     def _sold(self, provider: str, model: str) -> Model | None:
         return next((hit for name in _names(model) if (hit := self._exact.get((provider, name)))), None)
 

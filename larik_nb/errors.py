@@ -305,8 +305,8 @@ class BudgetExceeded(LarikError):
 
     def __init__(self, spent_usd: float, session_usd: float) -> None:
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}. Nothing was sent.  "
-            f"%routing budget={max(2 * session_usd, 1):g}"
+            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}. Nothing was sent. "
+            "Raise budget.session_usd in the settings"
         )
         self.args = (spent_usd, session_usd)
         self.spent_usd, self.session_usd = spent_usd, session_usd

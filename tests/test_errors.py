@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from larik_nb import _error_rules as rules
-from larik_nb import _error_sentences, errors
+from larik_nb import _error_sentences, catalog, errors
 from tests import corpus_errors
 
 HERE = Path(__file__).parent
@@ -599,15 +599,17 @@ def test_transport_survives_a_broken_exception() -> None:
     [
         (
             classify("invalid x-api-key", status=401, type="authentication_error"),
-            "anthropic rejected the key (401). Check ANTHROPIC_API_KEY, or run  %larik auth anthropic",
+            "anthropic rejected the key (401). Check ANTHROPIC_API_KEY:  "
+            'os.environ["ANTHROPIC_API_KEY"] = "…"',
         ),
         (
             classify("OAuth token has expired.", status=401),
-            "anthropic rejected the key (401): OAuth token has expired. Renew ANTHROPIC_API_KEY, or run  %larik auth anthropic",
+            "anthropic rejected the key (401): OAuth token has expired. Renew ANTHROPIC_API_KEY:  "
+            'os.environ["ANTHROPIC_API_KEY"] = "…"',
         ),
         (
             classify("model: claude-x", status=404, type="not_found_error"),
-            "anthropic has no model claude-x (404): model: claude-x. List what it has:  %larik models",
+            "anthropic has no model claude-x (404): model: claude-x. Choose another model:  %model",
         ),
         (
             classify(OVERFLOW),
@@ -629,9 +631,34 @@ def test_message(error: errors.APIError, message: str) -> None:
 
 def test_message_before_the_provider_is_known() -> None:
     """Without a provider the sentence is whole all the same."""
-    assert (
-        str(errors.AuthError(status=401)) == "the provider rejected the key (401). Check its key, or run  %larik auth"
+    assert str(errors.AuthError(status=401)) == "the provider rejected the key (401). Check its key"
+
+
+def test_a_key_of_the_settings_file_is_named_where_it_stands() -> None:
+    """Only what is a variable of the environment is to be set as one."""
+    error = errors.AuthError(status=401).for_provider(provider="work", key_hint="providers.work.api_key in config.json")
+
+    assert str(error) == "work rejected the key (401). Check providers.work.api_key in config.json"
+
+
+def test_a_model_that_is_not_there_brings_the_nearest_that_are() -> None:
+    """By the catalog of the same provider."""
+    error = errors.ModelNotFound(status=404).for_provider(provider="anthropic", model="claude-opus-55")
+
+    assert str(error) == (
+        "anthropic has no model claude-opus-55 (404). "
+        f"Closest: {', '.join(catalog.shipped().alike('anthropic', 'claude-opus-55'))}. Choose another model:  %model"
     )
+    assert "anthropic/claude-opus-5-5" in str(error)
+
+
+@pytest.mark.parametrize("kind", sorted(errors._BY_KIND))
+def test_an_error_inside_an_answer_does_not_show_the_status_of_its_beginning(kind: str) -> None:
+    """The 200 is the beginning's; a status that the error gives itself is shown."""
+    made = errors._BY_KIND[kind]
+
+    assert "(200)" not in str(made(kind=kind, status=200)) + made(kind=kind, status=200).reason
+    assert "(529)" in str(errors.ServerError(kind="overloaded", status=529))
 
 
 def test_given_message_is_kept() -> None:
@@ -687,7 +714,9 @@ def test_config_error() -> None:
 
 def test_the_others() -> None:
     """A budget, a tool and a recording say what they know."""
-    assert str(errors.BudgetExceeded(2, 2)) == "budget reached: $2.00 of $2.00. Nothing was sent.  %routing budget=4"
+    assert str(errors.BudgetExceeded(2, 2)) == (
+        "budget reached: $2.00 of $2.00. Nothing was sent. Raise budget.session_usd in the settings"
+    )
     assert errors.ToolError("line 1\nline 2").text == "line 1\nline 2"
     assert errors.ReplayMiss("no such request", diff="-a\n+b").diff == "-a\n+b"
 
