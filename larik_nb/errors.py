@@ -99,13 +99,15 @@ class ConfigError(LarikError):
         key: The setting's full name, `network.ca_file`.
         source: Where it was read: a file, an environment variable, an argument.
         remedy: What would do, as an imperative sentence.
+        reason: The whole in a few words, for a line that says more: "no key: set WORK_KEY". By default the message.
     """
 
-    def __init__(self, message: str, *, key: str = "", source: str = "", remedy: str = "") -> None:
+    def __init__(self, message: str, *, key: str = "", source: str = "", remedy: str = "", reason: str = "") -> None:
         place = " in ".join(part for part in (key, source) if part)
         parts = (f"{place}: {message}" if place else message, remedy)
         super().__init__(". ".join(part.rstrip(".") if part is not parts[-1] else part for part in parts if part))
         self.key, self.source, self.remedy = key, source, remedy
+        self.reason = reason or self.message
 
 
 class APIError(LarikError):

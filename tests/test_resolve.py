@@ -371,7 +371,29 @@ def test_a_missing_key_is_said_at_each_call_and_not_before() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
             events_of(provider, ASK)
-        assert str(caught.value) == "no key for anthropic. Set ANTHROPIC_API_KEY in the environment, or pass api_key"
+        assert str(caught.value) == (
+            'no key for anthropic. Set ANTHROPIC_API_KEY, in a notebook by:  os.environ["ANTHROPIC_API_KEY"] = "…"'
+        )
+
+
+def test_a_model_without_a_key_keeps_its_full_name() -> None:
+    """Window and price are known by it."""
+    provider = connect("openai/gpt-6-sol", config=settings())
+    assert isinstance(provider, UnavailableProvider)
+    assert (provider.name, provider.model, provider.resolved.spec) == ("openai", "gpt-6-sol", "openai/gpt-6-sol")
+    assert provider.error.reason == "no key: set OPENAI_API_KEY"
+
+
+def test_a_variable_named_for_the_key_must_hold_one() -> None:
+    """An address of one's own needs no key, unless the settings say where it is."""
+    named = {"providers": {"corp": {**CORP, "model": "tiger", "api_key_env": "CORP_KEY"}}}
+    without = connect("corp", config=settings(named))
+    assert isinstance(without, UnavailableProvider)
+    assert without.error.reason == "no key: set CORP_KEY"
+    assert not isinstance(connect("corp", config=settings(named, CORP_KEY="k")), UnavailableProvider)
+    assert not isinstance(connect("corp", api_key="k", config=settings(named)), UnavailableProvider)
+    open_door = {"providers": {"corp": {**CORP, "model": "tiger"}}}
+    assert not isinstance(connect("corp", config=settings(open_door)), UnavailableProvider)
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai", "gemini", "ollama", "groq", "local", "scripted"])

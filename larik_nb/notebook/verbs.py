@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from larik_nb.notebook import display, failures, markdown
 from larik_nb.notebook.options import OPTIONS
 
 if TYPE_CHECKING:
-    from larik_nb.agent.session import Session, Turn
+    from larik_nb.agent.session import Route, Session, Turn
     from larik_nb.notebook.magics import LarikMagics
     from larik_nb.types import Message
 
@@ -52,9 +52,11 @@ def model(magics: LarikMagics, spec: str) -> None:
         say(magics, _about_model(magics, session))
         return
     before = _spec_or_none(magics, session)
-    after = session.route(spec).spec
+    route = session.route(spec)
+    after = route.spec
     magics.chosen = spec
-    say(magics, f"{before} → {after}{_left_behind(session, after)}" if before not in (None, after) else after)
+    shown = f"{before} → {after}{_left_behind(session, after)}" if before not in (None, after) else after
+    say(magics, " · ".join([shown, *_doubts(session, route)]))
     magics.say_status(session, running=False)
 
 
@@ -92,7 +94,23 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
             display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
         )
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
-    return " · ".join([*parts, *filter(None, [" ".join(abilities)])])
+    return " · ".join([*parts, *filter(None, [" ".join(abilities)]), *_doubts(session, route)])
+
+
+def _doubts(session: Session, route: Route) -> Iterator[str]:
+    """Yield why the model may not answer: it cannot be asked as things are, or its name looks like a slip.
+
+    A name that is in no catalog is taken all the same: models come out faster than catalogs.
+    """
+    from larik_nb.providers import UnavailableProvider
+
+    if isinstance(route.provider, UnavailableProvider):
+        yield route.provider.error.reason
+    catalog = session.config.catalog
+    if catalog.find(route.provider.name, route.model) is None:
+        close = catalog.alike(route.provider.name, route.model)
+        if close:
+            yield f"not in the catalog; closest: {', '.join(close)}"
 
 
 def _source(magics: LarikMagics, session: Session) -> str:

@@ -101,7 +101,7 @@ def connect(
         with collector_paused():
             provider = build(resolved, config, api_key=api_key, settings=chosen)
     except ConfigError as exc:
-        return UnavailableProvider(resolved.provider, exc)
+        return UnavailableProvider(resolved, exc)
     return _Defaults(provider, resolved, chosen)
 
 
@@ -119,14 +119,16 @@ async def count(provider: Provider, request: Request) -> int | None:
 
 
 class UnavailableProvider:
-    """Stands in for a provider that could not be built: every call raises the reason."""
+    """Stands in for a provider that could not be built: it knows its model, and every call raises the reason."""
 
-    def __init__(self, name: str, error: ConfigError) -> None:
-        self.name = name
+    def __init__(self, resolved: Resolved, error: ConfigError) -> None:
+        self.name = resolved.provider
+        self.model = resolved.model
+        self.resolved = resolved
         self.error = error
 
     def __repr__(self) -> str:
-        return f"<UnavailableProvider {self.name}: {self.error}>"
+        return f"<UnavailableProvider {self.resolved.spec}: {self.error}>"
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Raise the reason.

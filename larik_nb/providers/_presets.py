@@ -205,7 +205,8 @@ def _over(preset: Route, settings: ProviderConfig | None, config: Config) -> Rou
         base_url=settings.base_url or preset.base_url,
         own_address=moved or preset.own_address,
         keys=() if borrowed else preset.keys,
-        key_optional=preset.key_optional or moved,
+        # Who names a variable for the key wants one sent: without it the host would only say no.
+        key_optional=(preset.key_optional or moved) and settings.api_key_env is None,
         default_model=settings.model or (None if borrowed else preset.default_model),
         open=preset.open or moved,
         quirks=_quirks(preset, settings, config),

@@ -67,6 +67,11 @@ def hint(route: Route, credential: Credential) -> str | None:
 
 def missing(route: Route) -> ConfigError:
     """Return the error for a provider whose key was found nowhere, with what would do."""
-    variables = " or ".join(_variables(route))
-    remedy = f"Set {variables} in the environment" if variables else f"Set providers.{route.name}.api_key_env"
-    return ConfigError(f"no key for {route.name}", remedy=f"{remedy}, or pass api_key")
+    from larik_nb._error_sentences import assignment
+
+    names = _variables(route)
+    what, either = f"no key for {route.name}", " or ".join(names)
+    if not names:
+        return ConfigError(what, remedy=f"Set providers.{route.name}.api_key_env", reason="no key")
+    remedy = f"Set {either}, in a notebook by:  {assignment(names[0])}"
+    return ConfigError(what, remedy=remedy, reason=f"no key: set {either}")

@@ -127,6 +127,28 @@ def test_the_model_is_switched_and_shown(asked: Kernel):
     assert asked.run("%model").plain == about
 
 
+def test_a_model_without_a_key_is_shown_whole_with_what_is_lacking(asked: Kernel):
+    """Its name, window and price do not depend on a key."""
+    changed = asked.run("%model openai/gpt-6-sol").plain
+    about = asked.run("%model").plain
+    failed = asked.run("%%larik\nhi").error
+
+    assert changed == "scripted/script → openai/gpt-6-sol · no key: set OPENAI_API_KEY"
+    assert about.startswith("openai/gpt-6-sol · from %model · ")
+    assert about.endswith(" · no key: set OPENAI_API_KEY")
+    assert "unknown" not in about
+    assert 'os.environ["OPENAI_API_KEY"] = "…"' in failed
+    assert asked.run("%larik history").plain == "nothing was said yet"
+
+
+def test_a_name_in_no_catalog_is_taken_and_its_nearest_are_shown(asked: Kernel):
+    changed = asked.run("%model anthropic/claude-opus-55").plain
+
+    assert "not in the catalog; closest: anthropic/claude-opus-5-5, " in changed
+    assert "not in the catalog; closest: anthropic/claude-opus-5-5, " in asked.run("%model").plain
+    assert "closest" not in asked.run("%model anthropic/claude-opus-5-5").plain
+
+
 def test_thinking_that_stays_behind_is_counted(asked: Kernel):
     asked.run(
         "from larik_nb.types import *\n"
