@@ -260,6 +260,12 @@ class Catalog:
         close = get_close_matches(name.lower(), by_form, n=2 * limit, cutoff=0.6)
         return tuple(dict.fromkeys(by_form[form] for form in close))[:limit]
 
+    def having(self, word: str, *, limit: int = 3) -> tuple[str, ...]:
+        """Return the specs of models that people call by `word`, a word of their id: "opus" of "claude-opus-5"."""
+        word = word.lower()
+        found = (m.spec for m in self.models if word.isalpha() and word in _words(m.id))
+        return tuple(dict.fromkeys(found))[:limit]
+
     def alike(self, provider: str, model: str, *, limit: int = 3) -> tuple[str, ...]:
         """Return the provider's own specs that look most like the id `model`, best first; itself is none of them."""
         from difflib import get_close_matches
@@ -292,6 +298,10 @@ def _names(model: str) -> tuple[str, ...]:
 def _bare(model: str) -> str:
     """Return an id without the vendor before it and the variant after it, dots as dashes, as routers vary them."""
     return model.lower().rpartition("/")[2].partition(":")[0].replace(".", "-")
+
+
+def _words(model: str) -> list[str]:
+    return re.findall(r"[a-z]{3,}", model.lower())
 
 
 def _utc(at: datetime | None) -> datetime:

@@ -169,6 +169,31 @@ def test_the_default_provider_takes_any_name_only_if_it_serves_any() -> None:
     assert refusal("qwen3:4b", ANTHROPIC_API_KEY="k").startswith("unknown model")
 
 
+@pytest.mark.parametrize(
+    ("spec", "closest"),
+    [
+        ("antropic", "anthropic"),
+        ("openia", "openai"),
+        ("Opnerouter", "openrouter"),
+        ("opus", "anthropic/claude-opus-5-5"),
+        ("Sonnet", "anthropic/claude-sonnet-5-5"),
+        ("claude-opus-55", None),
+    ],
+)
+def test_a_slip_is_not_sent_to_a_provider_that_takes_any_name(spec: str, closest: str | None) -> None:
+    """A word near a provider's name, or one that people call models by, is answered with what it may mean."""
+    ours = {"model": "ollama/llama3"}
+    if closest is None:
+        assert spec_of(spec, ours) == f"anthropic/{spec}"  # by its beginning; %model tells the nearest
+        return
+    assert closest in refusal(spec, ours).partition("Closest: ")[2].partition(". See")[0].split(", ")
+
+
+@pytest.mark.parametrize("spec", ["mixtral", "llama3", "qwen3", "gemma4", "phi5", "nomic"])
+def test_models_named_like_others_are_still_taken(spec: str) -> None:
+    assert spec_of(spec, {"model": "ollama/llama3"}) == f"ollama/{spec}"
+
+
 def test_a_local_server_has_no_default_model() -> None:
     assert refusal("ollama") == "ollama has no default model. Name one: ollama/MODEL"
     assert spec_of("ollama", {"providers": {"ollama": {"model": "qwen3"}}}) == "ollama/qwen3"

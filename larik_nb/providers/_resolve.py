@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -169,7 +169,9 @@ def _conventional(spec: str, config: Config) -> Resolved | None:
 def _default_providers(spec: str, config: Config) -> Resolved | None:
     """Return the id as a model of the default provider, if that serves any name and the id is no slip of the pen."""
     here = _default_route(config)
-    if here is None or not here.open or "/" in spec or " " in spec or _slip(spec, config):
+    if here is None or not here.open or "/" in spec or " " in spec:
+        return None
+    if _slip(spec, config) or _misspelt(spec, (*names(config), *presets().aliases)) or config.catalog.having(spec):
         return None
     return Resolved(model=spec, route=here)
 
@@ -187,6 +189,14 @@ def _slip(spec: str, config: Config) -> bool:
     likest = config.catalog.nearest(spec, limit=1)
     forms = (likest[0], likest[0].partition("/")[2]) if likest else ()
     return any(SequenceMatcher(None, spec.lower(), form).ratio() >= 0.8 for form in forms)
+
+
+def _misspelt(word: str, known: Iterable[str]) -> bool:
+    """Return whether a word is one of `known` but for a letter or two, or with its letters in another order."""
+    from difflib import get_close_matches
+
+    word = word.lower()
+    return bool(get_close_matches(word, known, n=1, cutoff=0.87)) or sorted(word) in map(sorted, known)
 
 
 def _elsewhere(spec: str, config: Config) -> Resolved:
@@ -207,7 +217,9 @@ def _moved(here: Route, base_url: str | None) -> Route:
 
 
 def _fail(spec: str, config: Config) -> Resolved:
-    close = list(dict.fromkeys([*_near_providers(spec, config), *config.catalog.nearest(spec)]))[:3]
+    close = list(
+        dict.fromkeys([*_near_providers(spec, config), *config.catalog.having(spec), *config.catalog.nearest(spec)])
+    )[:3]
     hint = f"Closest: {', '.join(close)}. " if close else "Write it as provider/model. "
     shown = spec if len(spec) <= LONGEST_SHOWN else spec[:LONGEST_SHOWN] + "…"
     raise ConfigError(f'unknown model "{shown}"', remedy=hint + SEE_MODELS)
