@@ -53,16 +53,22 @@ class Spent:
     Attributes:
         usd: The sum of what is known.
         at_least: A part is unknown, so that the sum is a lower bound.
+        estimated: A part was paid for tokens that nobody counted.
     """
 
     usd: float = 0.0
     at_least: bool = False
+    estimated: bool = False
 
     @classmethod
-    def of(cls, costs: Iterable[float | None]) -> Spent:
-        """Return the sum of `costs`, None standing for an unknown one."""
-        known = list(costs)
-        return cls(usd=sum(cost or 0.0 for cost in known), at_least=None in known)
+    def of(cls, turns: Iterable[Turn]) -> Spent:
+        """Return what `turns` cost."""
+        turns = list(turns)
+        return cls(
+            usd=sum(turn.cost_usd or 0.0 for turn in turns),
+            at_least=any(turn.cost_usd is None for turn in turns),
+            estimated=any(turn.cost_usd and turn.usage is not None and turn.usage.estimated for turn in turns),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +253,7 @@ class Session:
     @property
     def spent(self) -> Spent:
         """What all turns cost."""
-        return Spent.of(turn.cost_usd for turn in self.turns)
+        return Spent.of(self.turns)
 
     @property
     def cost_usd(self) -> float | None:
