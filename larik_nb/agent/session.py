@@ -165,7 +165,7 @@ class Session:
             APIError: The model did not answer; `partial` is what had arrived, and stays in the history.
             ConfigError: No such model, or no key for it.
             RuntimeError: Another turn of this session is still running.
-            TypeError: A setting that a request does not have.
+            TypeError: A setting that a request does not have, or content that is neither text nor Block.
         """
         with self._one_turn():
             route = self.route(model)
@@ -232,6 +232,7 @@ class Session:
         if unknown:
             msg = f"a request has no {', '.join(unknown)}; it has {', '.join(sorted(_SETTINGS))}"
             raise TypeError(msg)
+        _check_content(content)
         question = user(*self._unanswered(content), *content)
         return Request(model=route.model, messages=(*self.history, question), system=self.system, **settings)
 
@@ -263,6 +264,13 @@ class Session:
     def reset(self) -> None:
         """Forget the conversation. What it has cost stays in `turns`."""
         self.history.clear()
+
+
+def _check_content(content: tuple[Any, ...]) -> None:
+    for item in content:
+        if not isinstance(item, str | Block):
+            msg = f"a question is made of texts and Blocks, not of {type(item).__name__}: put it into words first"
+            raise TypeError(msg)
 
 
 def _no_end() -> errors.BadWire:

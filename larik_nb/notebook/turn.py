@@ -39,17 +39,27 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
+    notes: list[str] = []
+    question = text if asked.raw else _filled(magics, text, notes)
     place = Place.of(magics.ip)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
-    turn.note(*_slips(magics, session, asked))
+    turn.note(*_slips(magics, session, asked), *notes)
     settings = {"effort": asked.effort} if asked.effort else {}
     message = turn.run(question, settings)
     if asked.out:
         magics.ip.user_ns[asked.out] = message
     return message
+
+
+def _filled(magics: LarikMagics, text: str, notes: list[str]) -> str:
+    """Return the text with its names replaced; `notes` gets what went otherwise than it may have been meant."""
+    names = interpolate.undefined(text, magics.ip.user_ns)
+    if names:
+        are, they = ("is", "it stands") if len(names) == 1 else ("are", "they stand")
+        notes.append(f"{', '.join(names)} {are} not defined; sent as {they}")
+    return interpolate.expand(text, visible(magics.ip), note=notes.append)
 
 
 def visible(shell: Any) -> dict[str, Any]:

@@ -41,6 +41,18 @@ def test_names_are_replaced_unless_raw(asked: Kernel):
     assert last_prompt(asked) == "{x}"
 
 
+def test_a_name_that_is_none_is_sent_as_it_stands_and_told(asked: Kernel):
+    ran = asked.run("%%larik\nWhy does {no_such} drop?")
+
+    assert ran.plain.startswith("no_such is not defined; sent as it stands\n\nDone.")
+    assert last_prompt(asked) == "Why does {no_such} drop?"
+    assert asked.run("%%larik\n{no_such} and {none_such}").plain.startswith(
+        "no_such, none_such are not defined; sent as they stand"
+    )
+    for quiet in ("%%larik --raw\n{no_such}", "%%larik\n{In} {get_ipython} {list}"):
+        assert "not defined" not in asked.run(quiet).plain
+
+
 def test_line_arguments_arrive_unchanged(asked: Kernel):
     """S2: IPython expands neither braces nor dollars on our line."""
     asked.run("x = 5")
