@@ -101,5 +101,6 @@ def test_the_local_model_is_offered_with_one_question(bare: Kernel):
     unwatched = bare.run("%%larik -m local/smollm2-135m\nhi", watched=False)
     assert "%larik local fetch" in unwatched.error
     assert "smollm2-135m" in bare.run("%larik local list").stdout
+    assert "larik local status" in bare.run("%larik local").stdout
     for wrong in ("%larik local grab", "%larik local fetch no-such-model"):
         assert "LarikError: " in bare.run(wrong).error
