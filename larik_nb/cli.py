@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from larik_nb._version import __version__
+from larik_nb.config import config_path
 
 if TYPE_CHECKING:
     from larik_nb.config import Config
@@ -43,7 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="larik", description="Any model in a notebook cell, and from the shell.")
+    parser = argparse.ArgumentParser(
+        prog="larik",
+        description="Any model in a notebook cell, and from the shell.",
+        epilog=f"settings: {config_path(os.environ) or 'no home folder is known'}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # a path is not to be wrapped
+    )
     parser.add_argument("--version", action="version", version=f"larik-nb {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     for name, (_, does) in _VERBS.items():

@@ -3,6 +3,8 @@
 # Without Node it says so and leaves it out. With `check` it also runs the extension's own tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/quietly.sh
+log=$PWD/.venv/larik-labextension.log
 
 status=0
 reason=$(.venv/bin/python scripts/build_labextension.py) || status=$?
@@ -18,7 +20,7 @@ installed() { cat labextension/package.json labextension/yarn.lock | cksum; }
 
 if [ "$(cat labextension/node_modules/.larik 2>/dev/null)" != "$(installed)" ]; then
     echo "· installing what the extension is built with (a minute the first time)"
-    (cd labextension && jlpm install --immutable)
+    (cd labextension && quietly "$log" jlpm install --immutable)
     installed > labextension/node_modules/.larik
 fi
 if [ "${1:-}" = check ]; then
@@ -27,7 +29,7 @@ fi
 built=larik_nb/labextension/static/style.js
 if [ ! -f "$built" ] || [ "$(cat labextension/lib/.larik 2>/dev/null)" != "$(sources)" ]; then
     echo "· building the extension"
-    (cd labextension && jlpm build:prod)
+    (cd labextension && quietly "$log" jlpm build:prod)
     sources > labextension/lib/.larik
 fi
 

@@ -3,9 +3,10 @@
 # A second run with nothing changed only compares a stamp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/quietly.sh
 
 extra=$1
-stamp() { cat pyproject.toml larik_nb/_version.py constraints/*.txt scripts/setup.sh 2>/dev/null | cksum; }
+stamp() { cat pyproject.toml larik_nb/_version.py constraints/*.txt scripts/setup.sh scripts/quietly.sh 2>/dev/null | cksum; }
 
 say() { printf '\033[1m· %s\033[0m\n' "$*"; }
 stop() { printf 'larik-nb: %s\n' "$*" >&2; exit 1; }
@@ -53,9 +54,10 @@ done
 if ! new_enough .venv/bin/python; then make_venv; fi
 
 uv=$(find_uv)
-say "installing larik-nb[$extra] into .venv"
+say "installing larik-nb[$extra] into .venv (a minute or two the first time)"
 constrain=()
 if [ -f constraints/dev.txt ]; then constrain=(-c constraints/dev.txt); fi
 # The extension has its own step, which shows its progress.
-LARIK_SKIP_LABEXTENSION=1 "$uv" pip install --python .venv/bin/python "${constrain[@]}" -e ".[$extra]"
+export LARIK_SKIP_LABEXTENSION=1
+quietly .venv/larik-setup.log "$uv" pip install --python .venv/bin/python "${constrain[@]}" -e ".[$extra]"
 stamp > ".venv/larik-$extra"

@@ -26,6 +26,15 @@ def test_no_verb_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "local" in capsys.readouterr().out
 
 
+def test_help_names_the_settings_file(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the path holds."""
+    monkeypatch.setenv("LARIK_CONFIG", "/etc/100%s/larik.json")
+
+    main([])
+
+    assert "settings: /etc/100%s/larik.json" in capsys.readouterr().out
+
+
 def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """A verb that does not exist is refused by name."""
     with pytest.raises(SystemExit) as ended:

@@ -55,16 +55,22 @@ class Spent:
     Attributes:
         usd: The sum of what is known.
         at_least: A part is unknown, so that the sum is a lower bound.
+        estimated: A part was paid for tokens that nobody counted.
     """
 
     usd: float = 0.0
     at_least: bool = False
+    estimated: bool = False
 
     @classmethod
-    def of(cls, costs: Iterable[float | None]) -> Spent:
-        """Return the sum of `costs`, None standing for an unknown one."""
-        known = list(costs)
-        return cls(usd=sum(cost or 0.0 for cost in known), at_least=None in known)
+    def of(cls, turns: Iterable[Turn]) -> Spent:
+        """Return what `turns` cost."""
+        turns = list(turns)
+        return cls(
+            usd=sum(turn.cost_usd or 0.0 for turn in turns),
+            at_least=any(turn.cost_usd is None for turn in turns),
+            estimated=any(turn.cost_usd and turn.usage is not None and turn.usage.estimated for turn in turns),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +172,7 @@ class Session:
             APIError: The model did not answer; `partial` is what had arrived, and stays in the history.
             ConfigError: No such model, or no key for it.
             RuntimeError: Another turn of this session is still running.
-            TypeError: A setting that a request does not have.
+            TypeError: A setting that a request does not have, or content that is neither text nor Block.
         """
         with self._one_turn():
             route = self.route(model)
@@ -239,6 +245,7 @@ class Session:
         if unknown:
             msg = f"a request has no {', '.join(unknown)}; it has {', '.join(sorted(_SETTINGS))}"
             raise TypeError(msg)
+        _check_content(content)
         question = user(*self._unanswered(content), *content)
         return Request(model=route.model, messages=(*self.history, question), system=self.system, **settings)
 
@@ -260,7 +267,7 @@ class Session:
     @property
     def spent(self) -> Spent:
         """What all turns cost."""
-        return Spent.of(turn.cost_usd for turn in self.turns)
+        return Spent.of(self.turns)
 
     @property
     def cost_usd(self) -> float | None:
@@ -270,6 +277,13 @@ class Session:
     def reset(self) -> None:
         """Forget the conversation. What it has cost stays in `turns`."""
         self.history.clear()
+
+
+def _check_content(content: tuple[Any, ...]) -> None:
+    for item in content:
+        if not isinstance(item, str | Block):
+            msg = f"a question is made of texts and Blocks, not of {type(item).__name__}: put it into words first"
+            raise TypeError(msg)
 
 
 def _no_end() -> errors.BadWire:

@@ -30,6 +30,7 @@ def load(shell: InteractiveShell) -> None:
             undo.append(_add_magic(shell, name, act, kinds=("line",)))
     undo.append(_add_completion(shell, magics))
     undo.append(_add_display(shell, magics))
+    undo.append(_add_empty_body(shell))
     magics.status.say(model=None, session_usd=0.0, running=False)
 
 
@@ -50,6 +51,19 @@ def _add_magic(shell: InteractiveShell, name: str, act: Any, *, kinds: tuple[str
                 del table[kind][name]
 
     return remove
+
+
+def _add_empty_body(shell: InteractiveShell) -> Callable[[], None]:
+    """Let `%%larik -p "text"` stand alone: IPython refuses a cell magic without a body before we hear of it."""
+
+    def with_body(lines: list[str]) -> list[str]:
+        alone = len(lines) == 1 and lines[0].startswith("%%larik") and not lines[0].rstrip().endswith("?")
+        return [*lines, "\n"] if alone else lines
+
+    with_body.has_side_effects = True  # type: ignore[attr-defined]  # a terminal is not to think the cell complete
+    transforms: list[Any] = shell.input_transformers_cleanup
+    transforms.append(with_body)
+    return lambda: transforms.remove(with_body)
 
 
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:

@@ -6,17 +6,19 @@ exports, and no widget.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larik_nb import _error_text, catalog
 from larik_nb.notebook import markdown
 
 if TYPE_CHECKING:
-    from larik_nb.agent.session import Spent
-    from larik_nb.types import Message
+    from larik_nb.agent.session import Spent, Turn
+    from larik_nb.types import Message, Usage
 
 Bundle = dict[str, str]
 
@@ -25,6 +27,8 @@ _THINKING_SHOWN = 20_000
 
 _LONGEST_NAME, _LONGEST_NOTICE = 120, 500
 """Characters of a model's name, and of a notice, that are shown."""
+
+UNKNOWN = "unknown"
 
 _GAP = "     "
 
@@ -58,18 +62,31 @@ def seconds(value: float) -> str:
 
 
 def total(spent: Spent) -> str:
-    """Return a sum of money, "≥" before one with an unknown part."""
-    return f"≥ {usd(spent.usd)}" if spent.at_least else usd(spent.usd)
+    """Return a sum of money: "≥" before one with an unknown part, "~" before an estimate."""
+    if spent.at_least and not spent.usd:
+        return UNKNOWN
+    return ("≥ " if spent.at_least else "") + ("~" if spent.estimated else "") + usd(spent.usd)
 
 
-def cost(message: Message) -> str:
-    """Return what an answer cost, or how to make that known."""
+def cost(message: Message, *, how_to: str = "") -> str:
+    """Return what an answer cost; `how_to` follows where only its price is unknown."""
     if message.cost_usd is None:
-        spec = answered_by(message)
-        return f'cost unknown (no price for {spec}: set pricing."{spec}")' if message.usage else "cost unknown"
+        return f"cost unknown{how_to if message.usage else ''}"
     if message.cost_usd:
-        return usd(message.cost_usd)
+        return (about(message.usage) if message.usage else "") + usd(message.cost_usd)
     return free(message.provider or "")
+
+
+def how_to_price(message: Message, settings: str) -> str:
+    """Return how to make a price known, and in which file."""
+    spec = answered_by(message)
+    return f' (no price for {spec}: set pricing."{spec}" in {home_short(settings)})'
+
+
+def home_short(path: str) -> str:
+    """Return a path with ~ for the user's home: it is shorter, and names nobody in a saved notebook."""
+    home = str(Path("~").expanduser())
+    return f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path
 
 
 def free(provider: str) -> str:
@@ -81,11 +98,18 @@ def free(provider: str) -> str:
 def used(message: Message) -> list[str]:
     """Return the tokens that went in and came out, each with its word."""
     usage = message.usage
-    if usage is None:
-        return ["tokens unknown"]
+    return ["tokens unknown"] if usage is None else counted(usage)
+
+
+def counted(usage: Usage) -> list[str]:
+    """Return tokens in and out, "~" before what nobody counted."""
     cached = f" ({tokens(usage.cache_read)} cached)" if usage.cache_read else ""
-    about = "~" if usage.estimated else ""
-    return [f"{about}{tokens(usage.prompt)} in{cached}", f"{about}{tokens(usage.output)} out"]
+    return [f"{about(usage)}{tokens(usage.prompt)} in{cached}", f"{about(usage)}{tokens(usage.output)} out"]
+
+
+def about(usage: Usage) -> str:
+    """Return the mark before an estimate."""
+    return "~" if usage.estimated else ""
 
 
 def answered_by(message: Message) -> str:
@@ -98,15 +122,27 @@ def one_line(text: str, limit: int = _LONGEST_NOTICE) -> str:
     return _error_text.one_line(markdown.plain(text), limit)
 
 
-def quiet_line(message: Message, *, took_s: float, spent: Spent) -> str:
+def quiet_line(message: Message, *, took_s: float, spent: Spent, how_to: str = "") -> str:
     """Return the line under an answer: who, tokens, money, time, and the session's sum."""
-    parts = [answered_by(message), *used(message), cost(message), seconds(took_s)]
-    if message.stop_reason == "interrupted":
-        parts = [parts[0], *parts[3:], "interrupted", f"{parts[2]} billed" if message.usage else "tokens unknown"]
-    elif word := _ENDED.get(message.stop_reason or ""):
+    parts = [answered_by(message), *used(message), cost(message, how_to=how_to), seconds(took_s)]
+    if word := _ENDED.get(message.stop_reason or ""):
         parts.append(word)
-    shown = f"{_GAP}session {total(spent)}" if spent.usd or spent.at_least else ""
-    return " · ".join(parts) + shown
+    return " · ".join(parts) + _sum(spent)
+
+
+def unanswered_line(turn: Turn, *, spent: Spent) -> str:
+    """Return the line of a question that was stopped before its answer began, and is counted all the same."""
+    spec = one_line(f"{turn.provider}/{turn.model}", _LONGEST_NAME)
+    used_up = [counted(turn.usage)[0]] if turn.usage else []
+    paid = [f"{about(turn.usage) if turn.usage else ''}{usd(turn.cost_usd)}"] if turn.cost_usd else []
+    why = ["interrupted before the answer, counted because the question was on its way"]
+    return " · ".join([spec, *used_up, *paid, seconds(turn.seconds), *why]) + _sum(spent)
+
+
+def _sum(spent: Spent) -> str:
+    if not (spent.usd or spent.at_least):
+        return ""
+    return f"{_GAP}session {'cost ' if total(spent) == UNKNOWN else ''}{total(spent)}"
 
 
 def replayed_line(message: Message) -> str:
@@ -119,6 +155,7 @@ _ENDED = {
     "context_overflow": "cut off: the context is full",
     "refusal": "refused",
     "pause": "paused",
+    "interrupted": "interrupted",
 }
 
 

@@ -7,6 +7,7 @@ and their combinations are all there is; a dictionary, a set of TypeScript impor
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -20,6 +21,14 @@ _STEP = rf"""\.{_NAME}|\[-?\d+\]|\['[^'\\\n]*'\]|\["[^"\\\n]*"\]"""
 _FIELD = re.compile(rf"(?<!\{{)\{{({_NAME})((?:{_STEP})*)\}}(?!\}})")
 _STEPS = re.compile(_STEP)
 
+_LONE = re.compile(
+    rf"""(?<![\w{{}}\\^$])(?<!\bimport )(?<!\bexport )(?<!\bconst )(?<!\blet )(?<!\bvar )"""
+    rf"""\{{({_NAME})\}}(?![\w{{}}(]|\s*=|\s*from\s)"""
+)
+"""A name in braces that stands as a word among words: no formula, no template string, no import."""
+_DATA = re.compile(r"""[{,]\s*["'][^"'\n]*["']\s*:""")
+_INLINE_CODE = re.compile(r"`+[^`\n]*`+")
+
 _LONGEST = 10_000
 """Characters of a value's own words; a text is never cut."""
 _ROWS = 10
@@ -29,8 +38,24 @@ class _Unresolvable(Exception):
     pass
 
 
-def expand(text: str, names: Mapping[str, Any], describe: Callable[[Any], str] | None = None) -> str:
-    """Return `text` with its resolvable fields replaced by `describe` of their values."""
+def expand(
+    text: str,
+    names: Mapping[str, Any],
+    describe: Callable[[Any], str] | None = None,
+    *,
+    note: Callable[[str], None] | None = None,
+) -> str:
+    """Return `text` with its resolvable fields replaced by `describe` of their values.
+
+    Args:
+        text: The prompt.
+        names: What may be named.
+        describe: Puts a value into words; `described` by default.
+        note: Told, in one line each, what became of a value other than the reader may think.
+
+    Raises:
+        ConfigError: A value cannot be put into words.
+    """
     words = describe or described
 
     def field(match: re.Match[str]) -> str:
@@ -38,13 +63,47 @@ def expand(text: str, names: Mapping[str, Any], describe: Callable[[Any], str] |
             value = _value(match[1], match[2], names)
         except _Unresolvable:
             return match[0]
+        if note is not None and _is_picture(value):
+            note(f"{match[0]} is a picture, of which only a description in words was sent; pictures come later")
         try:
-            return words(value)
+            said = words(value)
         except Exception as error:  # the value's own code again
             what = f"{match[0]} cannot be put into words ({type(error).__name__})"
             raise ConfigError(what, remedy="Turn it into text first, or use --raw") from error
+        return said + _gap(said, text[match.end() :]) if _is_tabular(value) else said
 
     return _FIELD.sub(field, text)
+
+
+def undefined(text: str, names: Mapping[str, Any]) -> list[str]:
+    """Return the names that `text` seems to mean as values and that are none, in their order, each once.
+
+    Only a name alone in braces, among words: what is code, data or a formula has braces of its own.
+    """
+    from larik_nb.notebook import markdown
+
+    if not _LONE.search(text):
+        return []
+    prose = _INLINE_CODE.sub("", markdown.prose(text))
+    if _DATA.search(prose):
+        return []
+    found = dict.fromkeys(_LONE.findall(prose))
+    return [name for name in found if name not in names and not hasattr(builtins, name)]
+
+
+def _gap(table: str, rest: str) -> str:
+    """Return the line ends that part a table from what follows, which would be one more of its rows."""
+    if not rest.strip() or not table.endswith("|"):
+        return ""
+    return "\n" * max(0, 2 - (len(rest) - len(rest.lstrip("\n"))))
+
+
+def _is_picture(value: Any) -> bool:
+    """Return whether a value is there to be seen: a figure, a part of one, or an image of one of the usual libraries."""
+    kind = type(value)
+    drawn = kind.__module__.partition(".")[0] in ("matplotlib", "PIL", "plotly", "altair", "graphviz")
+    shows = ("get_figure", "_repr_png_", "_repr_mimebundle_")
+    return hasattr(kind, "savefig") or (drawn and any(hasattr(kind, name) for name in shows))
 
 
 def _value(name: str, steps: str, names: Mapping[str, Any]) -> Any:
@@ -87,7 +146,7 @@ def _table(value: Any) -> str | None:
 
     Known by its shape, so that no library is imported to ask.
     """
-    if type(value).__module__.partition(".")[0] not in ("pandas", "polars"):
+    if not _is_tabular(value):
         return None
     if hasattr(value, "to_frame"):
         value = value.to_frame()
@@ -107,6 +166,10 @@ def _table(value: Any) -> str | None:
     kinds = ", ".join(f"{name} {kind}" for name, kind in zip(names, list(value.dtypes), strict=True))
     shown = f"first {len(cells)} of {rows:,} rows" if rows > len(cells) else f"{rows} rows"
     return _cut(f"{shown}; columns: {kinds}\n\n" + "\n".join(lines))
+
+
+def _is_tabular(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("pandas", "polars")
 
 
 def _row(cells: list[str]) -> str:

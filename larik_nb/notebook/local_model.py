@@ -57,7 +57,7 @@ def run(words: list[str]) -> None:
         if not error.code:  # it was asked for help
             return
         raise ConfigError("no such command", remedy="Write %larik local fetch, list or status") from None
-    if status and words[0] == "fetch":
+    if status and words[:1] == ["fetch"]:
         raise ConfigError("nothing was fetched", remedy="The line above says why")
 
 

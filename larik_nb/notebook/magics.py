@@ -17,7 +17,7 @@ from larik_nb.notebook.status import Status
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from larik_nb.agent.session import Session
+    from larik_nb.agent.session import Route, Session
     from larik_nb.notebook.options import Asked
     from larik_nb.types import Message
 
@@ -38,9 +38,9 @@ class LarikMagics(Magics):
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
+        self.told: set[str] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
-        self.noticed: set[str] = set()
 
     # -- the magics -------------------------------------------------------------------------------------------
     def larik(self, line: str, cell: str | None = None) -> Message | None:
@@ -90,10 +90,11 @@ class LarikMagics(Magics):
         from larik_nb.notebook import verbs
         from larik_nb.notebook.options import parse
 
-        verb = verbs.find(line)
+        verb = verbs.find(line or "help")
         if verb is not None:
             verb(self)
             return None
+        verbs.check_slip(line)
         asked = parse(line)
         message = self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])))
         if message is not None:
@@ -109,7 +110,11 @@ class LarikMagics(Magics):
     # -- a turn -----------------------------------------------------------------------------------------------
     def _ask(self, asked: Asked, text: str) -> Message | None:
         from larik_nb.notebook.turn import run
+        from larik_nb.notebook.verbs import show_help
 
+        if asked.help:
+            show_help(self)
+            return None
         return run(self, asked, text)
 
     def session(self, name: str | None) -> Session:
@@ -121,10 +126,32 @@ class LarikMagics(Magics):
             self.sessions[key] = Session()
         return self.sessions[key]
 
+    def known(self, name: str | None) -> Session | None:
+        """Return the conversation of that name, None where nobody has begun it; the main one is always there."""
+        key = name or MAIN
+        return self.session(key) if key == MAIN or key in self.sessions else None
+
     @property
-    def model_name(self) -> str | None:
-        """The model the user chose, by `%model` or `%config`; None leaves it to the settings."""
-        return self.chosen or self.model or None
+    def chosen_by(self) -> str:
+        """What the user chose the model with; empty where the settings do."""
+        return "%model" if self.chosen else "%config LarikMagics.model" if self.model else ""
+
+    def route(self, session: Session, spec: str | None = None) -> Route:
+        """Return who is asked: `spec`, the model chosen by `%model` or `%config`, or what the settings say.
+
+        Raises:
+            ConfigError: There is no such model; the message says where its name came from.
+        """
+        from larik_nb.errors import ConfigError
+
+        if spec:
+            return session.route(spec)
+        try:
+            return session.route(self.chosen or self.model or None)
+        except ConfigError as error:
+            if not self.chosen_by:
+                raise
+            raise ConfigError(error.message, source=self.chosen_by) from error
 
     def say_status(self, session: Session, *, running: bool) -> None:
         """Tell the front end who is asked and what it has cost."""
@@ -132,7 +159,7 @@ class LarikMagics(Magics):
 
         spec = None
         with suppress(LarikError):  # nothing is set up: there is no model to name
-            spec = session.route(self.model_name).spec
+            spec = self.route(session).spec
         self.status.say(model=spec, session_usd=session.cost_usd, running=running)
 
 

@@ -119,6 +119,11 @@ def safe(text: str) -> str:
 _Kind = Literal["code", "prose", "doubt"]
 
 
+def prose(text: str) -> str:
+    """Return the text without its fenced code, and without all that only some readers take for code."""
+    return "".join(part for kind, part in _fenced(text) if kind == "prose")
+
+
 def _fenced(text: str) -> Iterator[tuple[_Kind, str]]:
     """Yield the text's fenced code and what stands between; from the first doubtful fence on all is in doubt."""
     fence, part = "", []

@@ -46,6 +46,7 @@ OPTIONS = (
     Option("record", "file", "add the exchange to this recording", value="FILE"),
     Option("replay", "file", "answer from this recording: no network, no key, no cost", value="FILE"),
     Option("prompt", "text", "the text, quoted; the line form of a cell's body", "p", "TEXT"),
+    Option("help", "flag", "show this", "h"),
 )
 _BY_NAME = {f"--{option.name}": option for option in OPTIONS} | {f"-{o.short}": o for o in OPTIONS if o.short}
 
@@ -69,6 +70,7 @@ class Asked:
     prompt: str | None = None
     raw: bool = False
     new: bool = False
+    help: bool = False
 
 
 def parse(line: str) -> Asked:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from IPython.core.displaypub import CapturingDisplayPublisher
 
 from larik_nb import errors, http
-from larik_nb.agent.session import Route, Session
+from larik_nb.agent.session import Route, Session, Turn
 from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
 from larik_nb.notebook.interrupts import Interrupts
 from larik_nb.providers.recorded import Recorder, ReplayProvider
+from larik_nb.types import notice
 
 if TYPE_CHECKING:
     from larik_nb.notebook.magics import LarikMagics
@@ -34,20 +35,31 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
     session = magics.session(asked.session)
     if asked.new:
         session.reset()
+        session.system = None
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
+    notes: list[str] = []
+    question = text if asked.raw else _filled(magics, text, notes)
     place = Place.of(magics.ip)
-    _tell(magics, session)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
+    turn.note(*_slips(magics, session, asked), *notes)
     settings = {"effort": asked.effort} if asked.effort else {}
     message = turn.run(question, settings)
     if asked.out:
         magics.ip.user_ns[asked.out] = message
     return message
+
+
+def _filled(magics: LarikMagics, text: str, notes: list[str]) -> str:
+    """Return the text with its names replaced; `notes` gets what went otherwise than it may have been meant."""
+    names = interpolate.undefined(text, magics.ip.user_ns)
+    if names:
+        are, they = ("is", "it stands") if len(names) == 1 else ("are", "they stand")
+        notes.append(f"{', '.join(names)} {are} not defined; sent as {they}")
+    return interpolate.expand(text, visible(magics.ip), note=notes.append)
 
 
 def visible(shell: Any) -> dict[str, Any]:
@@ -59,25 +71,24 @@ def visible(shell: Any) -> dict[str, Any]:
 
 def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
     """Return who is asked: the recording, or the model, through the recorder where one is named."""
-    spec = asked.model or magics.model_name
     if asked.replay is not None:
+        spec = asked.model or magics.chosen or magics.model
         replay = _recording(magics, session, asked.replay, ReplayProvider)
-        return Route(provider=replay, model=(spec or "").partition("/")[2] or replay.model or "")
-    route = session.route(spec)
+        return Route(provider=replay, model=spec.partition("/")[2] or replay.model or "")
+    route = magics.route(session, asked.model)
     if asked.record is None:
         return route
     recorder = _recording(magics, session, asked.record, Recorder)
     return Route(provider=recorder.around(route.provider), model=route.model)
 
 
-def _tell(magics: LarikMagics, session: Session) -> None:
-    """Say what is odd about the settings, each thing once a kernel."""
-    from larik_nb.notebook import verbs
-
-    for text in session.config.notices:
-        if text not in magics.noticed:
-            magics.noticed.add(text)
-            verbs.say(magics, f"⚠ {text}")
+def _slips(magics: LarikMagics, session: Session, asked: Asked) -> list[str]:
+    """Return what looks like a slip in the settings and was not told before; replayed, each run must look alike."""
+    if asked.replay is not None:
+        return []
+    fresh = [text for text in session.config.notices if text not in magics.told]
+    magics.told.update(fresh)
+    return fresh
 
 
 def _recording(magics: LarikMagics, session: Session, path: str, make: Callable[[str], _T]) -> _T:
@@ -151,8 +162,14 @@ class _Turn:
         self._session = session
         self._route = route
         self._replayed = replayed
+        self._turns_before = len(session.turns)
         self._answer = render.Answer(route.spec, timed=not replayed)
         self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
+
+    def note(self, *texts: str) -> None:
+        """Show notices above the answer."""
+        for text in texts:
+            self._answer.take(notice(text))
 
     def run(self, question: str, settings: dict[str, Any]) -> Message:
         """Ask and show; the answer, as the history has it.
@@ -189,9 +206,14 @@ class _Turn:
             self._magics.say_status(self._session, running=False)
 
     def _partial(self, before: int) -> display.Bundle | None:
-        """Return what is left of a turn that failed; None when nothing came."""
+        """Return what is left of a turn that failed; None when nothing came and nothing was counted."""
         message = self._kept(before)
-        return None if message is None else self._bundle(message)
+        if message is not None:
+            return self._bundle(message)
+        counted = self._session.turns[self._turns_before :]
+        if not counted or self._replayed:
+            return None
+        return self._answer.shown(display.unanswered_line(counted[-1], spent=self._session.spent)).bundle()
 
     def _kept(self, before: int) -> Message | None:
         """Return the answer, whole or in part, that the history has since it had `before` messages."""
@@ -201,7 +223,16 @@ class _Turn:
         if self._replayed:
             line = display.replayed_line(message)
         else:
-            took_s = self._session.turns[-1].seconds
-            line = display.quiet_line(message, took_s=took_s, spent=self._session.spent)
+            *earlier, turn = self._session.turns
+            how_to = "" if _is_told(turn, earlier) else display.how_to_price(message, self._session.config.source)
+            line = display.quiet_line(message, took_s=turn.seconds, spent=self._session.spent, how_to=how_to)
         # What the history has, even where the screen had not come to see all of it.
         return replace(self._answer.shown(line), text=message.text).bundle()
+
+
+def _is_told(turn: Turn, earlier: list[Turn]) -> bool:
+    """Whether this conversation has said before how the model's price is made known."""
+    return any(
+        (other.provider, other.model) == (turn.provider, turn.model) and other.cost_usd is None and other.usage
+        for other in earlier
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from larik_nb.errors import ConfigError
 from larik_nb.notebook import display, failures, markdown, tables
+from larik_nb.notebook.magics import MAIN
 from larik_nb.notebook.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ def find(line: str) -> Callable[[LarikMagics], None] | None:
     return lambda magics: verb.run(magics, rest.strip())
 
 
+def check_slip(line: str) -> None:
+    """Refuse a lone word that is nearly a command: nobody asks a model "histroy".
+
+    Raises:
+        ConfigError: It is one, with the command that is nearest.
+    """
+    from difflib import get_close_matches
+
+    word = line.strip()
+    close = get_close_matches(word.lower(), VERBS, n=1, cutoff=0.75) if word.isalpha() else []
+    if close:
+        remedy = f'Closest: {close[0]}. To ask it: %larik -p "{word}"'
+        raise ConfigError(f"no command {word}", remedy=remedy)
+
+
 def say(magics: LarikMagics, plain: str, rich: str | None = None) -> None:
     """Show a text; `rich` is the same as markdown."""
     bundle = {"text/plain": plain, **({"text/markdown": rich} if rich else {})}
@@ -71,7 +88,7 @@ def model(magics: LarikMagics, spec: str) -> None:
 
 def _spec_or_none(magics: LarikMagics, session: Session) -> str | None:
     try:
-        return session.route(magics.model_name).spec
+        return magics.route(session).spec
     except ConfigError:
         return None
 
@@ -93,7 +110,7 @@ def _left_behind(session: Session, after: str) -> str:
 def _about_model(magics: LarikMagics, session: Session) -> str:
     from larik_nb.notebook import routing
 
-    route, config = session.route(magics.model_name), session.config
+    route, config = magics.route(session), session.config
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {_source(magics, session)}"]
     parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
@@ -126,26 +143,39 @@ def _doubts(session: Session, route: Route) -> Iterator[str]:
 
 
 def _source(magics: LarikMagics, session: Session) -> str:
-    if magics.chosen:
-        return "%model"
-    if magics.model:
-        return "%config LarikMagics.model"
-    return session.config.model_source or "the first provider that can be used"
+    return magics.chosen_by or session.config.model_source or "the first provider that can be used"
 
 
 # -- the conversation ---------------------------------------------------------------------------------------------
-def _reset(magics: LarikMagics, name: str) -> None:
+def _of_conversation(show: Callable[[LarikMagics, Session, str], None]) -> Callable[[LarikMagics, str], None]:
+    """Make a command of what is done with a conversation; a name that nobody began is told and begins none."""
+
+    def run(magics: LarikMagics, name: str) -> None:
+        session = magics.known(name)
+        if session is None:
+            others = ", ".join(sorted({MAIN, *magics.sessions}))
+            say(magics, f"there is no conversation {display.one_line(name)}; there are: {others}")
+        else:
+            show(magics, session, name or MAIN)
+
+    return run
+
+
+def _reset(magics: LarikMagics, session: Session, _: str) -> None:
     from larik_nb.notebook.turn import forget_recordings
 
-    session = magics.session(name)
     count = len(session.history)
     session.reset()
     forget_recordings(magics, session)
-    say(magics, f"forgot {count} message{'s' * (count != 1)}; what they cost stays in the sum")
+    say(magics, f"forgot {_many(count, 'message')}; what they cost stays in the sum")
 
 
-def _history(magics: LarikMagics, name: str) -> None:
-    lines = [_told(message) for message in magics.session(name).history]
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _history(magics: LarikMagics, session: Session, _: str) -> None:
+    lines = [_told(message) for message in session.history]
     say(magics, "\n".join(lines) or "nothing was said yet")
 
 
@@ -157,24 +187,23 @@ def _told(message: Message) -> str:
     return f"{who}{mark}: {shown}"
 
 
-def _status(magics: LarikMagics, name: str) -> None:
-    session = magics.session(name)
+def _status(magics: LarikMagics, session: Session, name: str) -> None:
     usage = session.usage
-    used = f"{display.tokens(usage.prompt)} in, {display.tokens(usage.output)} out" if usage else "none counted"
+    used = ", ".join(display.counted(usage)) if usage else "none counted"
     others = ", ".join(sorted(magics.sessions))
     lines = [
-        f"model    {_about_model(magics, session)}",
-        f"session  {name or 'main'}: {len(session.history)} messages, {len(session.turns)} turns (all: {others})",
-        f"tokens   {used}",
-        f"spent    {display.total(session.spent)}",
+        f"model     {_about_model(magics, session)}",
+        f"session   {name}: {_many(len(session.history), 'message')}, {_many(len(session.turns), 'turn')} (all: {others})",
+        f"tokens    {used}",
+        f"spent     {display.total(session.spent)}",
+        f"settings  {display.home_short(session.config.source)}",
     ]
     if session.system:
-        lines.append(f"system   {session.system}")
+        lines.append(f"system    {session.system}")
     say(magics, "\n".join([*lines, *session.config.notices]))
 
 
-def _cost(magics: LarikMagics, name: str) -> None:
-    session = magics.session(name)
+def _cost(magics: LarikMagics, session: Session, _: str) -> None:
     if not session.turns:
         say(magics, "nothing was asked yet")
         return
@@ -192,8 +221,9 @@ def _row(turns: list[Turn]) -> tuple[str, ...]:
 
     usages = [turn.usage for turn in turns if turn.usage is not None]
     sums = (sum(u.prompt for u in usages), sum(u.cache_read for u in usages), sum(u.output for u in usages))
-    spent = Spent.of(turn.cost_usd for turn in turns)
-    return (str(len(turns)), *map(display.tokens, sums), display.total(spent))
+    about = "~" if any(usage.estimated for usage in usages) else ""
+    shown = [about * bool(count) + display.tokens(count) for count in sums] if usages else [display.UNKNOWN] * 3
+    return (str(len(turns)), *shown, display.total(Spent.of(turns)))
 
 
 # -- what is set up -----------------------------------------------------------------------------------------------
@@ -253,8 +283,12 @@ def _local(magics: LarikMagics, line: str) -> None:
     local_model.run(local_model.split(line))
 
 
-def _help(magics: LarikMagics, _: str) -> None:
-    say(magics, help_text())
+def show_help(magics: LarikMagics, _: str = "") -> None:
+    """Show all options and commands, and where the settings are."""
+    from larik_nb.config import config_path
+
+    path = config_path(os.environ)
+    say(magics, f"{help_text()}\n\nsettings: {display.home_short(str(path)) if path else 'no home folder is known'}")
 
 
 def help_text() -> str:
@@ -281,10 +315,10 @@ VERBS = {
     "model": Verb(
         "show the model that is asked, or go on with another; %model where that name is free", model, 1, "[MODEL]"
     ),
-    "status": Verb("show the model, the conversation and what it has used", _status, 1, "[SESSION]"),
-    "history": Verb("show what was said", _history, 1, "[SESSION]"),
-    "reset": Verb("forget what was said", _reset, 1, "[SESSION]"),
-    "cost": Verb("show tokens and cost by model", _cost, 1, "[SESSION]"),
+    "status": Verb("show the model, the conversation and what it has used", _of_conversation(_status), 1, "[SESSION]"),
+    "history": Verb("show what was said", _of_conversation(_history), 1, "[SESSION]"),
+    "reset": Verb("forget what was said", _of_conversation(_reset), 1, "[SESSION]"),
+    "cost": Verb("show tokens and cost by model", _of_conversation(_cost), 1, "[SESSION]"),
     "routing": Verb(
         "show every role with its model, or change them; %routing where that name is free",
         routing,
@@ -300,5 +334,5 @@ VERBS = {
     ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
-    "help": Verb("show this", _help),
+    "help": Verb("show this", show_help),
 }

@@ -282,6 +282,17 @@ def test_a_setting_that_does_not_exist_is_named():
     assert session.history == []
 
 
+@pytest.mark.parametrize("content", [{"a": 1}, 5, None, ["text"], b"text"])
+def test_what_is_neither_text_nor_block_is_refused_by_its_name(content: object):
+    provider = ScriptedProvider()
+    session = Session(provider)
+
+    with pytest.raises(TypeError, match=f"not of {type(content).__name__}: put it into words first"):
+        session.ask("look at", content)
+
+    assert (session.history, provider.requests) == ([], [])
+
+
 def test_reset_forgets_the_words_and_keeps_the_bill():
     session = Session(ScriptedProvider(["x"], usage=Usage(input=1, output=1)))
     session.ask("a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +21,11 @@ ANSWER = replace(
 )
 
 
-def line(message: Message = ANSWER, spent: Spent | None = None) -> str:
-    return display.quiet_line(message, took_s=4.12, spent=spent or Spent(usd=0.213))
+ESTIMATED = replace(ANSWER, usage=Usage(input=12, output=412, estimated=True), stop_reason="interrupted")
+
+
+def line(message: Message = ANSWER, spent: Spent | None = None, how_to: str = "") -> str:
+    return display.quiet_line(message, took_s=4.12, spent=spent or Spent(usd=0.213), how_to=how_to)
 
 
 def test_the_line_names_model_tokens_money_time_and_the_sum():
@@ -33,15 +37,12 @@ def test_the_line_names_model_tokens_money_time_and_the_sum():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            {"cost_usd": None},
-            'cost unknown (no price for anthropic/claude-sonnet-5-5: set pricing."anthropic/claude-sonnet-5-5")',
-        ),
+        ({"cost_usd": None}, " · cost unknown · 4.1 s"),
         ({"cost_usd": 0.0, "provider": "local"}, " · free (local) · "),
         ({"cost_usd": 0.0, "provider": "chatgpt"}, " · free (plan) · "),
         ({"usage": None, "cost_usd": None}, "tokens unknown · cost unknown · 4.1 s"),
         ({"stop_reason": "max_tokens"}, "cut off at the token limit"),
-        ({"stop_reason": "interrupted"}, "4.1 s · interrupted · 412 out billed     session"),
+        ({"stop_reason": "interrupted"}, "8.2k in (6.9k cached) · 412 out · $0.013 · 4.1 s · interrupted     session"),
     ],
 )
 def test_the_line_says_what_is_out_of_the_ordinary(changes: dict[str, object], says: str):
@@ -51,6 +52,27 @@ def test_the_line_says_what_is_out_of_the_ordinary(changes: dict[str, object], s
 def test_a_sum_with_an_unknown_part_is_a_lower_bound_and_a_free_one_is_left_out():
     assert line(spent=Spent(usd=0.213, at_least=True)).endswith("session ≥ $0.21")
     assert "session" not in line(spent=Spent())
+    assert line(spent=Spent(at_least=True)).endswith("session cost unknown")
+
+
+def test_an_estimate_is_marked_wherever_it_stands():
+    """Tokens, money and the sums they go into."""
+    assert line(ESTIMATED, spent=Spent(usd=0.2, estimated=True)) == (
+        "anthropic/claude-sonnet-5-5 · ~12 in · ~412 out · ~$0.013 · 4.1 s · interrupted     session ~$0.20"
+    )
+    assert display.total(Spent(usd=0.2, estimated=True, at_least=True)) == "≥ ~$0.20"
+    assert display.used(ESTIMATED) == ["~12 in", "~412 out"]
+
+
+def test_how_to_make_a_price_known_names_the_file(monkeypatch: pytest.MonkeyPatch):
+    how_to = display.how_to_price(ANSWER, str(Path.home() / ".config" / "config.json"))
+
+    assert how_to == (
+        ' (no price for anthropic/claude-sonnet-5-5: set pricing."anthropic/claude-sonnet-5-5" in ~/.config/config.json)'
+    )
+    assert f"cost unknown{how_to} · 4.1 s" in line(replace(ANSWER, cost_usd=None), how_to=how_to)
+    assert "no price" not in line(how_to=how_to)
+    assert "no price" not in line(replace(ANSWER, usage=None, cost_usd=None), how_to=how_to)
 
 
 def test_a_replayed_line_has_nothing_that_differs_from_run_to_run():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larik_nb.errors import ConfigError
-from larik_nb.notebook.interpolate import expand
+from larik_nb.notebook.interpolate import expand, undefined
 
 pd = pytest.importorskip("pandas")
 
@@ -163,3 +163,76 @@ def test_a_table_without_columns_shows_its_rows():
 
 def test_a_very_wide_table_is_cut():
     assert len(expand("{t}", {"t": pd.DataFrame([[1] * 20_000])})) < 11_000
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("{t} Why?", "| 0 | 1 |\n\n Why?"),
+        ("{t}\nWhy?", "| 0 | 1 |\n\nWhy?"),
+        ("{t}\n\nWhy?", "| 0 | 1 |\n\nWhy?"),
+        ("{t}\n\n\nWhy?", "| 0 | 1 |\n\n\nWhy?"),
+        ("{t}", "| 0 | 1 |"),
+        ("{t}\n", "| 0 | 1 |\n"),
+    ],
+)
+def test_what_follows_a_table_is_no_row_of_it(text: str, end: str):
+    assert expand(text, {"t": pd.DataFrame({"a": [1]})}).endswith(f"| --- | --- |\n{end}")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Why does it drop? {df}", ["df"]),
+        ("{df}", ["df"]),
+        ("({a}, {b}): {a}", ["a", "b"]),
+        ("{x} is {df}.", ["df"]),
+        ("**{df}**\n\n```python\nf'{other}'\n```", ["df"]),
+        # code, data and formulas
+        ("```python\nprint(f'{df}')\n```\n", []),
+        ("~~~\n{df}\n~~~\nhi", []),
+        ("what is `{df}` in ``a {b} c``?", []),
+        ('{"a": 1} and {df}', []),
+        ("{'a': {df}}", []),
+        (r"\frac{a}{b} x^{n} x_{n} $e^{x}$ \sqrt{y}", []),
+        ("`${home}` and ${home}", []),
+        ('import {useState} from "react"', []),
+        ("const {props} = this; {rest} = 1", []),
+        ("{{df}}", []),
+        ("{ df }", []),
+        ("{df.rev} {df[0]} {df!r} {0}", []),
+        ("{list} {print}", []),
+        ("f{df} {df}()", []),
+    ],
+)
+def test_a_name_that_seems_to_be_meant_and_is_none_is_found(text: str, names: list[str]):
+    assert undefined(text, NAMES) == names
+
+
+@given(st.text(alphabet="{}[]'\".:!,x n0\n$\\ab`~é_-"))
+def test_looking_for_names_never_fails(text: str):
+    assert all(f"{{{name}}}" in text for name in undefined(text, {}))
+
+
+class _Figure:
+    def savefig(self) -> None: ...
+
+    def __repr__(self) -> str:
+        return "<Figure size 640x480 with 1 Axes>"
+
+
+def test_a_picture_is_told_to_go_as_words_only():
+    notes: list[str] = []
+
+    assert expand("{fig} {x}", {"fig": _Figure(), "x": 5}, note=notes.append) == "<Figure size 640x480 with 1 Axes> 5"
+    assert notes == ["{fig} is a picture, of which only a description in words was sent; pictures come later"]
+
+
+def test_the_usual_pictures_are_known():
+    image = pytest.importorskip("PIL.Image").new("RGB", (2, 2))
+    notes: list[str] = []
+
+    expand("{im}", {"im": image}, note=notes.append)
+    expand("{df} {text}", {"df": pd.DataFrame({"a": [1]}), "text": "words"}, note=notes.append)
+
+    assert [note.partition(" ")[0] for note in notes] == ["{im}"]

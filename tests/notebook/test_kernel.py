@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,18 @@ def test_names_are_replaced_unless_raw(asked: Kernel):
     assert last_prompt(asked) == "{x}"
 
 
+def test_a_name_that_is_none_is_sent_as_it_stands_and_told(asked: Kernel):
+    ran = asked.run("%%larik\nWhy does {no_such} drop?")
+
+    assert ran.plain.startswith("no_such is not defined; sent as it stands\n\nDone.")
+    assert last_prompt(asked) == "Why does {no_such} drop?"
+    assert asked.run("%%larik\n{no_such} and {none_such}").plain.startswith(
+        "no_such, none_such are not defined; sent as they stand"
+    )
+    for quiet in ("%%larik --raw\n{no_such}", "%%larik\n{In} {get_ipython} {list}"):
+        assert "not defined" not in asked.run(quiet).plain
+
+
 def test_line_arguments_arrive_unchanged(asked: Kernel):
     """S2: IPython expands neither braces nor dollars on our line."""
     asked.run("x = 5")
@@ -65,15 +78,15 @@ def test_an_unknown_option_is_one_line_and_the_kernel_lives(asked: Kernel):
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("%%larik\n", "cell body is empty"),
+        ("%%larik\n", "nothing to ask"),
+        ("%%larik", "nothing to ask"),
         ("%%larik\n   \n\n", "nothing to ask"),
         ("# a comment\n%%larik\nx", "Line magic function `%%larik` not found"),
-        ("%larik", "nothing to ask"),
         ("%larik -p ''", "nothing to ask"),
     ],
 )
 def test_an_empty_or_displaced_magic_is_said(asked: Kernel, cell: str, says: str):
-    """S3: what IPython refuses before we hear of it, it says itself."""
+    """S3: what IPython does not take for ours, it says itself."""
     ran = asked.run(cell)
 
     assert says in ran.error + ran.stdout
@@ -167,7 +180,7 @@ def test_verbs_say_what_there_is(asked: Kernel):
     asked.run("%%larik\nfirst question")
 
     assert asked.run("%larik history").plain == "you: first question\nscripted/script: Done."
-    assert "main: 2 messages, 1 turns" in asked.run("%larik status").plain
+    assert "main: 2 messages, 1 turn (all: main)" in asked.run("%larik status").plain
     cost = asked.run("%larik cost")
     assert cost.plain.splitlines()[0].split() == ["model", "turns", "in", "cached", "out", "cost"]
     assert cost.saved[0]["data"]["text/markdown"].startswith("| model | turns |")
@@ -175,6 +188,90 @@ def test_verbs_say_what_there_is(asked: Kernel):
     assert asked.run("%larik reset").plain == "forgot 2 messages; what they cost stays in the sum"
     assert asked.run("%larik history").plain == "nothing was said yet"
     assert "nothing was asked yet" not in asked.run("%larik cost").plain
+
+
+def test_help_is_shown_where_somebody_looks_for_it(asked: Kernel):
+    """Alone, by option, with or without a body."""
+    shown = [
+        asked.run(cell).plain for cell in ("%larik help", "%larik", "%larik -h", "%%larik -h", "%%larik --help\nx")
+    ]
+
+    assert len(set(shown)) == 1
+    assert "-h, --help" in shown[0]
+    assert shown[0].splitlines()[-1].startswith("settings: ")
+    assert shown[0].endswith("config.json")
+    assert asked.value("len(provider.requests)") == "0"
+    assert "Ask a model" in str(asked.run("%%larik?").reply["payload"])
+
+
+def test_a_cell_without_a_body_asks_what_its_line_says(asked: Kernel):
+    assert not asked.run('%%larik -p "only this"').error
+
+    assert last_prompt(asked) == "only this"
+
+
+def test_a_command_misspelt_is_not_sent(asked: Kernel):
+    ran = asked.run("%larik histroy")
+
+    assert 'no command histroy. Closest: history. To ask it: %larik -p "histroy"' in ran.error
+    assert asked.value("len(provider.requests)") == "0"
+
+
+@pytest.mark.parametrize("verb", ["status", "history", "reset", "cost"])
+def test_a_conversation_nobody_began_is_said_and_not_begun(asked: Kernel, verb: str):
+    assert asked.run(f"%larik {verb} sceond").plain == "there is no conversation sceond; there are: main"
+    assert asked.value("sorted(magics.sessions)") == "['main']"
+    assert "no conversation" not in asked.run(f"%larik {verb} main").plain
+
+
+def test_a_fresh_conversation_has_no_instructions_of_the_last(asked: Kernel):
+    asked.run("%%larik --system 'Be brief.'\na")
+    asked.run("%%larik --new\nb")
+    asked.run("%%larik --new --system 'Be long.'\nc")
+
+    assert asked.value("[r.system for r in provider.requests]") == "['Be brief.', None, 'Be long.']"
+
+
+def test_a_wrong_name_says_where_it_came_from(asked: Kernel):
+    asked.run("%config LarikMagics.model = 'claud-sonnet'")
+    try:
+        errors = [asked.run(cell).error for cell in ("%model", "%%larik\nhi", "%larik status")]
+        changed = asked.run("%model scripted/demo")
+    finally:
+        asked.run("%config LarikMagics.model = ''")
+
+    assert all('%config LarikMagics.model: unknown model "claud-sonnet". Closest: ' in error for error in errors)
+    assert changed.plain == "scripted/demo"
+
+
+def test_the_status_names_the_settings_file_and_a_slip_in_it_is_told_once(asked: Kernel, tmp_path: Path):
+    own = tmp_path / "own.json"
+    own.write_text('{"max_retrys": 1}')
+    asked.run(f"magics.session('slip').model = provider; magics.session('slip')._config = {str(own)!r}")
+
+    first, second = (asked.run("%%larik --session slip\nhi").plain for _ in range(2))
+    status = asked.run("%larik status slip").plain
+
+    slip = f'max_retrys in {own} is not a setting; did you mean "max_retries"?'
+    assert first.startswith(slip)
+    assert slip not in second
+    assert slip in status
+    assert f"settings  {own}" in status
+
+
+def test_an_unknown_price_is_explained_once_for_each_model(asked: Kernel, tmp_path: Path):
+    asked.run("provider._usage = __import__('larik_nb').Usage(input=3, output=4)\nprovider.name = 'mystery'")
+
+    first, second = (asked.run("%%larik\nhi").plain for _ in range(2))
+    asked.run("provider.model = 'other'")
+    third = asked.run("%%larik\nhi").plain
+
+    assert 'cost unknown (no price for mystery/script: set pricing."mystery/script" in ' in first
+    assert "session cost unknown" in first
+    assert "· cost unknown · " in second
+    assert 'set pricing."mystery/other" in ' in third
+    table = asked.run("%larik cost").plain.splitlines()
+    assert [row.split()[-1] for row in table] == ["cost", "unknown", "unknown", "unknown"]
 
 
 def test_a_failure_is_one_red_line_and_debug_has_the_rest_without_the_key(kernel: Kernel, fake: FakeProvider):

@@ -17,7 +17,7 @@ def snapshot():
     manager = ip.magics_manager.magics
     return (
         sorted(manager["line"]), sorted(manager["cell"]), len(ip.Completer.custom_matchers), sorted(os.environ),
-        len(ip.display_formatter.mimebundle_formatter.deferred_printers), list(ip.input_transformers_post),
+        len(ip.display_formatter.mimebundle_formatter.deferred_printers), list(ip.input_transformers_post), len(ip.input_transformers_cleanup),
         sum(type(c).__name__ == "LarikMagics" for c in ip.configurables),
         [len(callbacks) for callbacks in ip.events.callbacks.values()],
     )
@@ -101,5 +101,6 @@ def test_the_local_model_is_offered_with_one_question(bare: Kernel):
     unwatched = bare.run("%%larik -m local/smollm2-135m\nhi", watched=False)
     assert "%larik local fetch" in unwatched.error
     assert "smollm2-135m" in bare.run("%larik local list").stdout
-    for wrong in ("%larik local", "%larik local grab", "%larik local fetch no-such-model"):
+    assert "larik local status" in bare.run("%larik local").stdout
+    for wrong in ("%larik local grab", "%larik local fetch no-such-model"):
         assert "LarikError: " in bare.run(wrong).error

@@ -6,7 +6,7 @@ import pytest
 
 from larik_nb.errors import ConfigError
 from larik_nb.notebook.options import OPTIONS, Asked, parse
-from larik_nb.notebook.verbs import VERBS, find, help_text
+from larik_nb.notebook.verbs import VERBS, check_slip, find, help_text
 
 
 def test_values_arrive_unchanged_and_the_rest_is_text():
@@ -66,3 +66,16 @@ def test_help_names_every_option_and_command():
 
     assert all(f"--{option.name}" in text and option.does in text for option in OPTIONS)
     assert all(f"%larik {name}" in text for name in VERBS)
+
+
+@pytest.mark.parametrize(("word", "verb"), [("histroy", "history"), ("Status", "status"), ("costs", "cost")])
+def test_a_lone_word_that_is_nearly_a_command_is_no_question(word: str, verb: str):
+    with pytest.raises(ConfigError) as caught:
+        check_slip(word)
+
+    assert caught.value.message == f'no command {word}. Closest: {verb}. To ask it: %larik -p "{word}"'
+
+
+@pytest.mark.parametrize("line", ["hello", "why", "Hi", "histroy of rome", "-p histroy", "", "статус"])
+def test_other_lines_are_questions(line: str):
+    check_slip(line)

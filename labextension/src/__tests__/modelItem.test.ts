@@ -55,7 +55,7 @@ describe('budgetLevel', () => {
 describe('itemTitle', () => {
   it('names the provider and what is unknown', () => {
     expect(itemTitle(status({ sessionUsd: null }), trans)).toBe(
-      'Larik: scripted/demo\nSpent in this session: unknown\nNo budget is set'
+      'Larik: scripted/demo\nSpent in this session: unknown'
     );
   });
 

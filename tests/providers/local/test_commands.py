@@ -31,6 +31,17 @@ def test_list_shows_what_each_is_and_where(root: Path, capsys: pytest.CaptureFix
     assert f"from {table.models()[0].sources[0].label}" in printed
 
 
+def test_alone_it_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """Somebody who does not know them types no more than this."""
+    assert cli([]) == 0
+    assert "larik local fetch smollm2-135m" in capsys.readouterr().out
+
+
+def test_a_description_is_one_clause_of_a_sentence() -> None:
+    """It stands behind a colon."""
+    assert all(":" not in model.description for model in table.models())
+
+
 def test_status_tells_what_is_missing(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Not ready is status 1 with the command that helps."""
     assert cli(["status"]) == 1

