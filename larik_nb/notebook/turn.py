@@ -13,6 +13,7 @@ from larik_nb.agent.session import Route, Session
 from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
 from larik_nb.notebook.interrupts import Interrupts
 from larik_nb.providers.recorded import Recorder, ReplayProvider
+from larik_nb.types import notice
 
 if TYPE_CHECKING:
     from larik_nb.notebook.magics import LarikMagics
@@ -39,10 +40,11 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         session.system = asked.system
     question = text if asked.raw else interpolate.expand(text, visible(magics.ip))
     place = Place.of(magics.ip)
-    _tell(magics, session)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
+    if asked.replay is None:  # a recording shows the same to everybody
+        turn.notice(_news(magics, session))
     settings = {"effort": asked.effort} if asked.effort else {}
     message = turn.run(question, settings)
     if asked.out:
@@ -70,14 +72,11 @@ def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
     return Route(provider=recorder.around(route.provider), model=route.model)
 
 
-def _tell(magics: LarikMagics, session: Session) -> None:
-    """Say what is odd about the settings, each thing once a kernel."""
-    from larik_nb.notebook import verbs
-
-    for text in session.config.notices:
-        if text not in magics.noticed:
-            magics.noticed.add(text)
-            verbs.say(magics, f"⚠ {text}")
+def _news(magics: LarikMagics, session: Session) -> list[str]:
+    """Return what is odd about the settings, each thing once a kernel."""
+    fresh = [text for text in session.config.notices if text not in magics.noticed]
+    magics.noticed.update(fresh)
+    return [f"⚠ {text}" for text in fresh]
 
 
 def _recording(magics: LarikMagics, session: Session, path: str, make: Callable[[str], _T]) -> _T:
@@ -153,6 +152,11 @@ class _Turn:
         self._replayed = replayed
         self._answer = render.Answer(route.spec, timed=not replayed)
         self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
+
+    def notice(self, lines: list[str]) -> None:
+        """Say something above the answer."""
+        for line in lines:
+            self._answer.take(notice(line))
 
     def run(self, question: str, settings: dict[str, Any]) -> Message:
         """Ask and show; the answer, as the history has it.
