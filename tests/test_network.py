@@ -116,15 +116,26 @@ def test_a_proxy_that_refuses_says_so(secure: Server, transport: Any) -> None:
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_tunnel_whose_far_end_hangs_up_is_an_error_and_not_tried_for_ever(transport: Any) -> None:
-    """What the proxy said of the tunnel does not count as an answer of the server's."""
-    with Server() as nobody:
-        port = nobody.port
-    with Proxy(port) as proxy:
-        with pytest.raises(errors.APIError):
-            fetch(f"https://{NAME}/0/x", Network.of({"HTTPS_PROXY": proxy.url}), transport)
-        assert len(proxy.asked) <= 2
+def test_a_server_behind_a_proxy_that_hangs_up_is_an_error_and_not_tried_for_ever() -> None:
+    """What the proxy said of the tunnel does not make the connection a kept one that may be tried again."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    async def go() -> int:
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            with Proxy(server.sockets[0].getsockname()[1]) as proxy:
+                network = Network.of({"ALL_PROXY": f"socks5://127.0.0.1:{proxy.port}"})
+                with pytest.raises(errors.ServerError):
+                    async with (
+                        asyncio.timeout(5),
+                        http.request("GET", f"http://{NAME}/", {}, None, 2.0, "h11", network),
+                    ):
+                        pass
+                return len(proxy.asked)
+
+    assert asyncio.run(go()) == 1
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -147,12 +147,12 @@ def test_a_model_of_the_users_own_is_found_by_its_bare_id() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest(spec: str, closest: str) -> None:
     text = refusal(spec)
     assert text.startswith(f'unknown model "{spec}". Closest: ')
-    assert closest in text.partition("Closest: ")[2].partition(". See")[0].split(", ")
-    assert text.endswith("See %model")
+    assert closest in text.partition("Closest: ")[2].partition(". List:")[0].split(", ")
+    assert text.endswith("List: %larik models")
 
 
 def test_a_name_like_nothing_is_told_the_form() -> None:
-    assert refusal("zzzz") == 'unknown model "zzzz". Write it as provider/model. See %model'
+    assert refusal("zzzz") == 'unknown model "zzzz". Write it as provider/model. List: %larik models'
 
 
 def test_a_key_typed_as_a_model_is_not_repeated() -> None:

@@ -55,7 +55,7 @@ def table(config: Config, health: Mapping[str, str]) -> Rows:
 
 
 def _row(role: Role, health: Mapping[str, str]) -> tuple[str, ...]:
-    state = role.problem or health.get(role.spec or "", "" if role.has_key else "no key")
+    state = _first_words(role.problem) or health.get(role.spec or "", "" if role.has_key else "no key")
     return (
         role.name,
         roles.MAIN if role.is_main else role.spec or NOTHING,
@@ -65,6 +65,11 @@ def _row(role: Role, health: Mapping[str, str]) -> tuple[str, ...]:
         _leash(role) or NOTHING,
         state or NOTHING,
     )
+
+
+def _first_words(problem: str) -> str:
+    """Return what is wrong without what would do, which stands under the table."""
+    return problem.partition(". ")[0]
 
 
 def _price(role: Role) -> str:
@@ -83,7 +88,8 @@ def _foot(config: Config) -> str:
     lines = [f"budget    {budget(config.budget)}", f"settings  {config.source}"]
     if config.project:
         lines.append(f"project   {config.project}")
-    return "\n".join([*lines, f"prices    {prices_of(config)}", *config.notices])
+    problems = dict.fromkeys(role.problem for role in roles.roles(config) if role.problem)
+    return "\n".join([*lines, f"prices    {prices_of(config)}", *problems, *config.notices])
 
 
 def budget(limits: BudgetConfig) -> str:

@@ -88,7 +88,7 @@ def _slips(magics: LarikMagics, session: Session, asked: Asked) -> list[str]:
         return []
     fresh = [text for text in session.config.notices if text not in magics.told]
     magics.told.update(fresh)
-    return fresh
+    return [f"⚠ {text}" for text in fresh]
 
 
 def _recording(magics: LarikMagics, session: Session, path: str, make: Callable[[str], _T]) -> _T:

@@ -231,8 +231,15 @@ def routing(magics: LarikMagics, line: str) -> None:
     """Show every role and its model, or change them."""
     from larik_nb.notebook import routing as told
 
-    text, rows = told.answer(shlex.split(line), magics.session(None).config, _health(magics))
+    text, rows = told.answer(_words(line), magics.session(None).config, _health(magics))
     _show(magics, text, rows)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"cannot read the line: {error}") from None
 
 
 def _health(magics: LarikMagics) -> dict[str, str]:

@@ -19,7 +19,7 @@ LONGEST_SHOWN = 60
 LONGEST_SPEC = 300
 LOCAL = "local"
 MAIN = "main"
-SEE_MODELS = "See %model"
+SEE_MODELS = "List: %larik models"
 THREE_WAYS = (
     "No model is set up. One of these three is enough: "
     "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (another provider's key works too); "
