@@ -135,7 +135,7 @@ def unanswered_line(turn: Turn, *, spent: Spent) -> str:
     spec = one_line(f"{turn.provider}/{turn.model}", _LONGEST_NAME)
     used_up = [counted(turn.usage)[0]] if turn.usage else []
     paid = [f"{about(turn.usage) if turn.usage else ''}{usd(turn.cost_usd)}"] if turn.cost_usd else []
-    why = ["interrupted before the answer, counted because the question was on its way"]
+    why = ["interrupted before the answer, counted in case it was sent"]
     return " · ".join([spec, *used_up, *paid, seconds(turn.seconds), *why]) + _sum(spent)
 
 

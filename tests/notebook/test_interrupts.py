@@ -104,5 +104,5 @@ def test_pressed_anywhere_what_is_shown_is_what_is_kept(kernel: Kernel, place: s
 
     assert ran.of("error")[0]["ename"] in ("Interrupted", "ServerError")
     shown = [o["data"].get("text/plain", "unfinished").partition("\n\n")[0].strip() for o in ran.saved if "data" in o]
-    assert str(shown) == texts
+    assert str([text for text in shown if "interrupted before the answer" not in text]) == texts
     assert not kernel.run("%%larik -m fake/fake:n=1\nnext").error

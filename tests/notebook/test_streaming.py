@@ -151,7 +151,7 @@ def test_an_interrupt_before_any_text_leaves_no_question_and_says_what_is_counte
 
     assert re.fullmatch(
         r"fake/fake:stall=0 · ~\d+ in · \d\.\d s · "
-        r"interrupted before the answer, counted because the question was on its way     session cost unknown",
+        r"interrupted before the answer, counted in case it was sent     session cost unknown",
         ran.plain,
     )
     assert re.search(r"fake/fake:stall=0 +1 +~\d+ +0 +0 +unknown", kernel.run("%larik cost").plain)
