@@ -81,7 +81,7 @@ def _named(name: str, config: Config) -> Route:
 
 def _add(here: Route, can_ask: bool, ask: Callable[[str], str], *, keep: bool) -> str:  # noqa: FBT001
     if not can_ask:
-        raise ConfigError("nobody can type a key here", remedy=credentials.missing(here).remedy)
+        raise ConfigError("nobody can type a key here", remedy=credentials.unattended(here))
     key = ask(f"Key for {here.name} (not shown and not saved in the notebook; empty to leave it): ").strip()
     if not key:
         return "nothing was added"

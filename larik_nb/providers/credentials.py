@@ -194,3 +194,9 @@ def missing(route: Route) -> ConfigError:
         return ConfigError(what, remedy=remedy, reason="no key")
     remedy = f"Type it in: {typed}, or set {either}, in a notebook by:  {assignment(names[0])}"
     return ConfigError(what, remedy=remedy, reason=f"no key: set {either}")
+
+
+def unattended(route: Route) -> str:
+    """Return what would do for a key where nobody can type one."""
+    names = " or ".join(_variables(route))
+    return f"Set {names} in the environment" if names else f"Set providers.{route.name}.api_key_env"

@@ -253,7 +253,7 @@ def test_the_status_names_the_settings_file_and_a_slip_in_it_is_told_once(asked:
     status = asked.run("%larik status slip").plain
 
     slip = f'max_retrys in {own} is not a setting; did you mean "max_retries"?'
-    assert first.startswith(slip)
+    assert first.startswith(f"⚠ {slip}")
     assert slip not in second
     assert slip in status
     assert f"settings  {own}" in status

@@ -64,6 +64,9 @@ def test_routing_changes_the_settings_and_says_what_and_where(kernel: Kernel, fi
         "budget.session_usd: (none) → 5\n"
         f"saved in {file}"
     )
+    refused = kernel.run("%%larik -m worker\nhi").error
+    assert "no price is known for fake/fake:n=5, and there is a budget" in refused
+    kernel.run("%routing budget=")
     ran = kernel.run("%%larik -m worker\nhi")
     assert not ran.error
     assert ran.plain.count("is not followed in mode: a project cannot set it") == 1
@@ -71,7 +74,7 @@ def test_routing_changes_the_settings_and_says_what_and_where(kernel: Kernel, fi
     assert told["worker"][0] == "fake/fake:n=5"
     assert told["worker"][-2:] == ["30 turns", "answered"]
 
-    kernel.run("%routing worker= worker.max_turns= budget=")
+    kernel.run("%routing worker= worker.max_turns=")
     assert "roles" not in json.loads(file.read_text())
     assert KEY in file.read_text()
 
