@@ -714,9 +714,7 @@ def test_config_error() -> None:
 
 def test_the_others() -> None:
     """A budget, a tool and a recording say what they know."""
-    assert str(errors.BudgetExceeded(2, 2)) == (
-        "budget reached: $2.00 of $2.00. Nothing was sent. Raise budget.session_usd in the settings"
-    )
+    assert str(errors.BudgetExceeded(2, 2)) == ("budget reached: $2.00 of $2.00. Nothing was sent.  %routing budget=4")
     assert errors.ToolError("line 1\nline 2").text == "line 1\nline 2"
     assert errors.ReplayMiss("no such request", diff="-a\n+b").diff == "-a\n+b"
 

@@ -306,7 +306,7 @@ def test_where_each_key_comes_from_is_told_and_never_the_key(ring: dict[str, str
         "provider": "key",
         "groq": "providers.groq.api_key_command in the settings given, run when it is needed",
         "corp": "none, and none is needed",
-        "deepseek": "none: Set DEEPSEEK_API_KEY in the environment, or type it in: %larik keys add deepseek",
+        "deepseek": 'none: Type it in: %larik keys add deepseek, or set DEEPSEEK_API_KEY, in a notebook by:  os.environ["DEEPSEEK_API_KEY"] = "…"',
         "openai": "environment OPENAI_API_KEY",
         "xai": "typed into this notebook",
         "mistral": "the system's keyring",
