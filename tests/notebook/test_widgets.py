@@ -104,7 +104,9 @@ def test_ready_that_comes_after_the_end_changes_nothing() -> None:
     assert not note.live
 
 
-FETCHES = re.compile(r"\bimport\b|\brequire\(|\bfetch\(|https?://|innerHTML|outerHTML|insertAdjacentHTML|\beval\(|url\(")
+FETCHES = re.compile(
+    r"\bimport\b|\brequire\(|\bfetch\(|https?://|innerHTML|outerHTML|insertAdjacentHTML|\beval\(|url\("
+)
 NAMES = sorted(p.name.removesuffix(".js") for p in _assets._STATIC.iterdir() if p.name.endswith(".js"))
 
 
