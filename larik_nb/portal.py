@@ -221,7 +221,12 @@ class _Reader(Iterator[T]):
         """
         return self._pipe.ended.wait(timeout_s)
 
-    async def begun_or_ended(self, timeout_s: float) -> None:
+    @property
+    def has_ended(self) -> bool:
+        """Whether the source's end is there; items before it may still be waiting."""
+        return self._pipe.ended.is_set()
+
+    async def stirred(self, timeout_s: float) -> None:
         """Wait up to `timeout_s` seconds for the first item, or once it is there for the end, on any loop.
 
         As with `ended`, items behind the first wake nobody.

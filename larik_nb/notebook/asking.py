@@ -47,7 +47,7 @@ class Question:
         text: One line, a question or what to fill in.
         choices: The answers there are. Of a secret: the first sends what was typed, the others are answers as usual.
         default: The answer where nobody is there, and of an empty line.
-        detail: What to know before answering, as markdown of our own.
+        detail: What to know before answering, as markdown of our own; of a secret, a few words.
         secret: Something is typed that must not be seen; what was typed is the answer.
     """
 
@@ -61,6 +61,8 @@ class Question:
     def prompt(self) -> str:
         """The question as it is typed at."""
         keys = "/".join(c.key.upper() if c.value == self.default else c.key for c in self.choices if c.key)
+        if self.secret and self.detail:
+            return f"{self.text} ({self.detail}): "
         if self.secret or not keys:
             return f"{self.text}: "
         if len(self.choices) > 2:
@@ -139,11 +141,20 @@ async def ask(shell: Any, question: Question) -> str:
     """
     if not _somebody_is_there(shell):
         return question.default
-    answer = await _ask_with_card(shell, question)
-    if answer is not None:
-        return answer
+    card = await _card(question)
+    if card is None:
+        with at_once():
+            return _typed(shell, question)
+    from larik_nb.notebook import render
+
+    screen, place = render.ShellScreen(shell), render.new_id()
+    card.show(screen, place)
+    if await _is_answered(card):
+        return card.answer
     with at_once():
-        return _typed(shell, question)
+        answer = _typed(shell, question)
+    screen.update(one_line(question, answer), place)
+    return answer
 
 
 def ask_blocking(shell: Any, question: Question) -> str:
@@ -165,7 +176,7 @@ def _somebody_is_there(shell: Any) -> bool:
 def _typed(shell: Any, question: Question) -> str:
     from IPython.core.error import StdinNotImplementedError
 
-    if question.detail:
+    if question.detail and not question.secret:
         shell.display_pub.publish(data={"text/plain": question.detail, "text/markdown": question.detail}, metadata={})
     read = getpass.getpass if question.secret else input
     try:
@@ -179,20 +190,12 @@ def _typed(shell: Any, question: Question) -> str:
 
 
 # -- with a card ------------------------------------------------------------------------------------------------------
-async def _ask_with_card(shell: Any, question: Question) -> str | None:
-    """Return what the card brought; None where the page did not draw one."""
-    card = await _card(question)
-    if card is None:
-        return None
-    from larik_nb.notebook import render
-
-    screen = render.ShellScreen(shell)
-    card.show(screen, render.new_id())
+async def _is_answered(card: Card) -> bool:
+    """Wait for the card's answer; False where the page does not draw it."""
     try:
         if not await _until(card.became_live.is_set, READY_S):
-            return None
-        await _until(card.answered.is_set)
-        return card.answer
+            return False
+        return await _until(card.answered.is_set)
     except asyncio.CancelledError:
         card.stop()
         raise

@@ -100,6 +100,6 @@ def _add(here: Route, *, can_ask: bool, keep: bool) -> Talk[str]:
 
 
 def _question(here: Route, *, keep: bool) -> Question:
-    text = f"Key for {here.name} (not shown and not saved in the notebook; empty to leave it)"
+    detail = "not shown and not saved in the notebook; empty to leave it"
     give = Choice("", f"Put it into {credentials.KEYRING}" if keep else "Use it until this kernel ends")
-    return Question(text, choices=(give, Choice("", "Cancel")), secret=True)
+    return Question(f"Key for {here.name}", choices=(give, Choice("", "Cancel")), detail=detail, secret=True)

@@ -31,16 +31,19 @@ if TYPE_CHECKING:
 FRAME_S = 0.125
 """Seconds between two messages at least: with the last frame that is at most ten in any second."""
 
-REST_S = 0.035
+REST_S = 0.04
 """Seconds between two reads of the answer. With the drawing it keeps the last frame within 50 ms of the end."""
 
 _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
 """Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
 
-_TIMES_TEXT = 4
+_TIMES_TEXT, _TIMES_LONG = 3.0, 0.6
+_LONG = 8_000
 _AHEAD = 2_000
-"""Characters of unfinished blocks that may be sent: a multiple of what has arrived, and some in advance."""
+"""Characters that may be sent before an unfinished block is not drawn any more: a multiple of what has arrived, less of
+what came behind `_LONG`, and some in advance. The finished answer is sent twice, as markdown and as text: with this a
+long one stays about three times its size."""
 
 _STEP = 1.3
 """Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
@@ -184,6 +187,9 @@ class View(Protocol):
     def pause(self) -> float:
         """Return the seconds until it may be time."""
 
+    def is_stopped(self) -> bool:
+        """Return whether the user wants no more; the next `tick` says so."""
+
 
 class Once:
     """Publishes the finished answer and nothing before."""
@@ -201,6 +207,10 @@ class Once:
     def pause(self) -> float:
         """Return one frame."""
         return FRAME_S
+
+    def is_stopped(self) -> bool:
+        """Return False: there is nothing to stop it with."""
+        return False
 
     def finish(self, bundle: Bundle | None) -> None:
         """Publish what stays."""
@@ -307,6 +317,7 @@ class Live(_Paced):
         self._head_shown = ""
         self._tail_id = ""
         self._tail = ""
+        self._tail_shown = False
         self._sent = 0
         self._drawn(self._draw())
 
@@ -316,9 +327,13 @@ class Live(_Paced):
         Raises:
             KeyboardInterrupt: The user pressed Stop.
         """
-        if self._gauge is not None and self._gauge.is_stopped:
+        if self.is_stopped():
             raise KeyboardInterrupt
         super().tick()
+
+    def is_stopped(self) -> bool:
+        """Return whether Stop was pressed."""
+        return self._gauge is not None and self._gauge.is_stopped
 
     def _draw(self) -> int:
         messages = self._gauge.follow(self.screen, self._head) if self._gauge is not None else 0
@@ -357,25 +372,21 @@ class Live(_Paced):
     def _draw_tail(self) -> int:
         cut = markdown.finished(self._tail)
         if not cut:
-            return self._put(markdown.closed(self._tail), within=self._room())
-        messages = self._put(self._tail[:cut], within=None)
-        self._tail, self._tail_id = self._tail[cut:], new_id()
-        rest = markdown.closed(self._tail)
-        if rest.strip():
-            self.screen.show({"text/markdown": markdown.safe(rest)}, self._tail_id)
-            self._sent += len(rest)
-            self._tail_shown = True
-            messages += 1
-        else:
-            self._tail_shown = False
-        return messages
+            return self._draw_unfinished()
+        messages = self._put(self._tail[:cut])
+        self._tail, self._tail_id, self._tail_shown = self._tail[cut:], new_id(), False
+        return messages + self._draw_unfinished()
 
-    def _room(self) -> int:
-        return _TIMES_TEXT * self.answer.size + _AHEAD - self._sent
+    def _draw_unfinished(self) -> int:
+        """Draw what may still change, unless that was sent often enough for what has arrived."""
+        short, long = min(self.answer.size, _LONG), max(self.answer.size - _LONG, 0)
+        if self._sent + len(self._tail) > _TIMES_TEXT * short + _TIMES_LONG * long + _AHEAD:
+            return 0
+        return self._put(markdown.closed(self._tail))
 
-    def _put(self, text: str, *, within: int | None) -> int:
-        """Draw the tail's output, unless it is longer than `within`."""
-        if not text.strip() or (within is not None and len(text) > within):
+    def _put(self, text: str) -> int:
+        """Draw the tail's output."""
+        if not text.strip():
             return 0
         bundle = {"text/markdown": markdown.safe(text)}
         self._sent += len(text)
@@ -439,22 +450,30 @@ class Nested(_Paced):
 class Wait:
     """A wait for what a reader brings: its first item, or with `until_end` its end, `seconds` at most.
 
-    Blocking and awaiting bring the same answer, whether it is there.
+    Blocking and awaiting bring the same answer, whether it is there. The awaiting one stops early once `is_stopped`.
     """
 
-    def __init__(self, reader: _Reader[StreamEvent], seconds: float, *, until_end: bool) -> None:
+    def __init__(
+        self, reader: _Reader[StreamEvent], seconds: float, *, until_end: bool, is_stopped: Callable[[], bool]
+    ) -> None:
         self._reader = reader
         self._seconds = seconds
-        self._is_there = reader.ended if until_end else reader.ready
+        self._until_end = until_end
+        self._is_stopped = is_stopped
 
     def block(self) -> bool:
         """Wait, and let nobody else run."""
-        return self._is_there(self._seconds)
+        return self._reader.ended(self._seconds) if self._until_end else self._reader.ready(self._seconds)
 
     async def rest(self) -> bool:
-        """Wait, a heartbeat at most, and let the loop run meanwhile."""
-        await self._reader.begun_or_ended(min(self._seconds, steps.HEARTBEAT_S))
-        return self._is_there(0.0)
+        """Wait in heartbeats, and let the loop run meanwhile."""
+        until = time.monotonic() + self._seconds
+        while not self._is_there() and not self._is_stopped() and (left := until - time.monotonic()) > 0:
+            await self._reader.stirred(min(left, steps.HEARTBEAT_S))
+        return self._is_there()
+
+    def _is_there(self) -> bool:
+        return self._reader.has_ended if self._until_end else self._reader.ready(0.0)
 
 
 def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> steps.Steps[None]:
@@ -464,12 +483,12 @@ def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> steps.Ste
         BaseException: What the source raised.
     """
     view.start()
-    while not (yield Wait(reader, FRAME_S, until_end=False)):
+    while not (yield Wait(reader, FRAME_S, until_end=False, is_stopped=view.is_stopped)):
         view.tick()
     while True:
         _take(reader, answer)
         view.tick()
-        if (yield Wait(reader, view.pause(), until_end=True)):
+        if (yield Wait(reader, view.pause(), until_end=True, is_stopped=view.is_stopped)):
             break
     _take(reader, answer)
 

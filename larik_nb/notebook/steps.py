@@ -53,6 +53,7 @@ async def arun(steps: Steps[T]) -> T:
         try:
             pause = steps.send(answer) if failure is None else steps.throw(failure)
         except StopIteration as end:
+            await _hear()
             return end.value  # type: ignore[no-any-return]  # as above
         answer = failure = None
         try:
@@ -61,3 +62,16 @@ async def arun(steps: Steps[T]) -> T:
             failure = KeyboardInterrupt()
         except BaseException as exc:  # noqa: BLE001  # as above
             failure = exc
+
+
+async def _hear() -> None:
+    """Let an interrupt be heard that came while plain code ran: it is on its way through the loop as three callbacks.
+
+    Raises:
+        KeyboardInterrupt: There was one. It came too late to stop anything here, but shall stop what comes next.
+    """
+    try:
+        for _ in range(3):
+            await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
