@@ -224,6 +224,7 @@ class _Socket(asyncio.Protocol):
         self._reads = 0
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._resting: asyncio.TimerHandle | None = None
 
     # asyncio's side
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -279,15 +280,15 @@ class _Socket(asyncio.Protocol):
 
     async def raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
-            await self._rest()
-        if not self._buffer and not self.at_end:
             self._reader = asyncio.get_running_loop().create_future()
             self._watch(timeout)
+            self._rest()
             try:
                 await self._reader
             finally:
                 self._reader = None
                 self._deadline = 0.0
+                self._end_rest()
         if not self._buffer:
             if self._used and not self._answered and asyncio.get_running_loop().time() < self._sent_at + _STALE_S:
                 raise _StaleError("the kept connection had ended")
@@ -301,17 +302,21 @@ class _Socket(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
-    async def _rest(self) -> None:
+    def _rest(self) -> None:
         """Leave what comes in the socket for a while, so that one wake reads many tokens (`REST_S`)."""
         self._reads += 1
         if self._reads <= _READS_AT_ONCE or not (rest_s := REST_S.get()) or self.transport is None:
             return
         self.transport.pause_reading()
-        try:
-            await asyncio.sleep(rest_s)
-        finally:
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+        self._resting = asyncio.get_running_loop().call_later(rest_s, self._end_rest)
+
+    def _end_rest(self) -> None:
+        if self._resting is None:
+            return
+        self._resting.cancel()
+        self._resting = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _watch(self, timeout: float | None) -> None:
         """Fail the waiting read after `timeout`. One timer serves many reads: it re-arms itself when it is early."""
