@@ -286,7 +286,7 @@ class Status:
 
     def _heard(self, data: Mapping[str, Any]) -> None:
         self.front.heard(data)
-        kind = data.get("type")
+        kind = str(data.get("type"))
         if kind == "hello":
             self._send(self.state.message())
         elif kind in self._answers:
