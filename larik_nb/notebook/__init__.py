@@ -20,6 +20,7 @@ def load(shell: InteractiveShell) -> None:
     if shell in _loaded:
         return
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.status import State
 
     magics = LarikMagics(shell)
     configurables: list[Any] = shell.configurables
@@ -32,7 +33,7 @@ def load(shell: InteractiveShell) -> None:
     undo.append(_add_display(shell, magics))
     undo.append(_add_empty_body(shell))
     undo.append(_add_async_cells(shell, magics))
-    magics.status.say(model=None, session_usd=0.0, running=False)
+    magics.status.say(State())
 
 
 def unload(shell: InteractiveShell) -> None:
