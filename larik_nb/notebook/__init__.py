@@ -69,7 +69,7 @@ def _add_empty_body(shell: InteractiveShell) -> Callable[[], None]:
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
     def answer(context: Any) -> Any:
         from larik_nb.notebook.complete import Completer
-        from larik_nb.notebook.turn import visible
+        from larik_nb.notebook.content import visible
         from larik_nb.notebook.verbs import VERBS
 
         completer = Completer(names=lambda: visible(shell), verbs=VERBS, sessions=lambda: magics.sessions)

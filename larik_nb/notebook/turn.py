@@ -10,7 +10,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 
 from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session, Turn
-from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
+from larik_nb.notebook import content, display, failures, formats, local_model, render
 from larik_nb.notebook.interrupts import Interrupts
 from larik_nb.providers.recorded import Recorder, ReplayProvider
 from larik_nb.types import notice
@@ -18,7 +18,7 @@ from larik_nb.types import notice
 if TYPE_CHECKING:
     from larik_nb.notebook.magics import LarikMagics
     from larik_nb.notebook.options import Asked
-    from larik_nb.types import Message
+    from larik_nb.types import Block, Message
 
 _T = TypeVar("_T")
 
@@ -39,34 +39,16 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    notes: list[str] = []
-    question = text if asked.raw else _filled(magics, text, notes)
     place = Place.of(magics.ip)
     route = _route(magics, session, asked)
     local_model.offer(route, can_ask=place.can_ask)
+    sent = content.build(magics.ip, text, asked, route=route, catalog=session.config.catalog)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
-    turn.note(*_slips(magics, session, asked), *notes)
+    turn.note(*_slips(magics, session, asked), *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
-    message = turn.run(question, settings)
-    if asked.out:
-        magics.ip.user_ns[asked.out] = message
+    message = turn.run(sent.parts, settings)
+    formats.keep(magics, asked, message)
     return message
-
-
-def _filled(magics: LarikMagics, text: str, notes: list[str]) -> str:
-    """Return the text with its names replaced; `notes` gets what went otherwise than it may have been meant."""
-    names = interpolate.undefined(text, magics.ip.user_ns)
-    if names:
-        are, they = ("is", "it stands") if len(names) == 1 else ("are", "they stand")
-        notes.append(f"{', '.join(names)} {are} not defined; sent as {they}")
-    return interpolate.expand(text, visible(magics.ip), note=notes.append)
-
-
-def visible(shell: Any) -> dict[str, Any]:
-    """Return the notebook's own variables."""
-    names = shell.user_ns
-    left_out = complete.hidden(names, shell.user_ns_hidden)
-    return {name: value for name, value in names.items() if name not in left_out}
 
 
 def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
@@ -130,11 +112,11 @@ class Place:
     def of(cls, shell: Any) -> Place:
         """Look around."""
         in_kernel = getattr(shell, "kernel", None) is not None
-        content = shell.get_parent().get("content", {}) if in_kernel else {}
-        code = content.get("code", "").strip()
+        request = shell.get_parent().get("content", {}) if in_kernel else {}
+        code = request.get("code", "").strip()
         return cls(
             in_kernel=in_kernel,
-            watched=bool(content.get("allow_stdin")) if in_kernel else _is_terminal(shell),
+            watched=bool(request.get("allow_stdin")) if in_kernel else _is_terminal(shell),
             captured=isinstance(shell.display_pub, CapturingDisplayPublisher),
             whole_cell=code.startswith("%%larik") or (code.startswith("%larik") and "\n" not in code),
         )
@@ -171,7 +153,7 @@ class _Turn:
         for text in texts:
             self._answer.take(notice(text))
 
-    def run(self, question: str, settings: dict[str, Any]) -> Message:
+    def run(self, question: tuple[str | Block, ...], settings: dict[str, Any]) -> Message:
         """Ask and show; the answer, as the history has it.
 
         Raises:
@@ -183,12 +165,12 @@ class _Turn:
         except KeyboardInterrupt:
             raise failures.Interrupted from None
 
-    def _run(self, question: str, settings: dict[str, Any], interrupts: Interrupts) -> Message:
+    def _run(self, question: tuple[str | Block, ...], settings: dict[str, Any], interrupts: Interrupts) -> Message:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.history)
         count = self._magics.ip.execution_count
         with http.resting(render.REST_S):
-            reader = self._session.stream(question, model=self._route, cell=count, **settings)
+            reader = self._session.stream(*question, model=self._route, cell=count, **settings)
         try:
             with reader:
                 interrupts.allow()
