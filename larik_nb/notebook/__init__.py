@@ -31,6 +31,7 @@ def load(shell: InteractiveShell) -> None:
     undo.append(_add_completion(shell, magics))
     undo.append(_add_display(shell, magics))
     undo.append(_add_empty_body(shell))
+    undo.append(_add_async_cells(shell, magics))
     magics.status.say(model=None, session_usd=0.0, running=False)
 
 
@@ -64,6 +65,21 @@ def _add_empty_body(shell: InteractiveShell) -> Callable[[], None]:
     transforms: list[Any] = shell.input_transformers_cleanup
     transforms.append(with_body)
     return lambda: transforms.remove(with_body)
+
+
+def _add_async_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
+    """Let a cell that is wholly ours be awaited, where somebody watches it and the kernel can."""
+
+    def awaited(lines: list[str]) -> list[str]:
+        if not lines or not lines[0].startswith("get_ipython().run_"):
+            return lines
+        from larik_nb.notebook import cells
+
+        return cells.awaited(magics, lines)
+
+    transforms: list[Any] = shell.input_transformers_post
+    transforms.append(awaited)
+    return lambda: transforms.remove(awaited)
 
 
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:

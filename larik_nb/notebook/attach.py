@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from larik_nb.errors import ConfigError
 from larik_nb.notebook import _images, markdown, redact
@@ -75,6 +75,8 @@ def _words(text: str) -> Iterator[str]:
 
 def _resolved(word: str, folder: Path, notes: list[str]) -> str | None:
     """Return the longest beginning of `word`, less full stops at its end, that is a file in `folder`."""
+    if word.startswith("~"):
+        return None
     for name in dict.fromkeys([word, word.rstrip(".…")]):
         place = _place(folder, name)
         if place is None:
@@ -139,7 +141,7 @@ def read(name: str, folder: Path, route: Route, catalog: Catalog) -> Attached:
 def _bytes(name: str, folder: Path) -> bytes:
     path = folder / Path(name).expanduser()
     try:
-        with path.open("rb", opener=_opened) as file:
+        with open(path, "rb", opener=_opened) as file:  # Path.open takes no opener
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise ConfigError(f"{name} is no file", remedy="Name a file")
@@ -215,7 +217,7 @@ def _cells(text: str) -> str:
 def _document(name: str, data: bytes, kind: str, route: Route, catalog: Catalog) -> Attached:
     if len(data) >= _MOST_BYTES:
         raise ConfigError(f"{name} is larger than the {_MOST_BYTES / 1e6:.0f} MB that can be sent", remedy="Split it")
-    medium = "image" if kind.startswith("image/") else "document"
+    medium: Literal["image", "document"] = "image" if kind.startswith("image/") else "document"
     plain = PurePath(_plain_name(name)).name
     block = Block(
         type=medium, media_type=kind, data=base64.b64encode(data).decode(), name=plain if medium == "document" else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from larik_nb.notebook import attach, complete, describe, formats, interpolate, redact
+from larik_nb.notebook import _images, attach, complete, describe, formats, interpolate, redact
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route
@@ -100,14 +100,17 @@ class _Made:
     def words(self, named: interpolate.Field) -> str:
         said = describe.value(named.value, named.form)
         self.notes += said.notes
+        # Again, for a text that the notebook holds as one is described as it is.
         text = redact.hidden(said.text)
         self.notes += redact.told(text, named.written)
-        for image in said.images:
-            attach.check(image, named.written, self.route, self.catalog)
-            self.images += 1
-            self.add(named.written, image)
-            text = f"[image {self.images}: {named.name}{', ' + text if text else ''}]"
-        return text
+        return "\n".join(filter(None, [text, *(self.image(image, named) for image in said.images)]))
+
+    def image(self, image: Block, named: interpolate.Field) -> str:
+        """Take a picture up as a part of its own; what stands for it in the text says which it is."""
+        attach.check(image, named.written, self.route, self.catalog)
+        self.images += 1
+        self.add(named.written, image)
+        return f"[image {self.images}: {named.name}, {_images.size_words(image)}]"
 
 
 def visible(shell: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Described:
     """A value as it is sent.
 
     Attributes:
-        text: Its words; for a picture only its size.
+        text: Its words; none for a picture.
         images: Its pictures, which go as blocks of their own.
         notes: What the user should know.
     """
@@ -156,7 +156,7 @@ def _usual(thing: Any, form: str) -> Described:
     kind = _kind(thing)
     if kind == "picture":
         image, notes = _images.block(thing)
-        return Described(text=_images.size_words(image), images=(image,), notes=notes)
+        return Described(text="", images=(image,), notes=notes)
     if kind == "table":
         return Described(text=_words(lambda: _tables.words(thing, form)))
     if kind == "array":

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import AnswerError, ConfigError
@@ -194,7 +195,7 @@ def _fitting(value: Any, schema: str | None, names: Mapping[str, Any], text: str
 
 def _checked(value: Any, schema: dict[str, Any], name: str, text: str) -> Any:
     try:
-        import jsonschema
+        jsonschema: Any = import_module("jsonschema")
     except ImportError:
         raise ConfigError("--schema with a dict needs jsonschema", remedy="%pip install jsonschema") from None
     try:

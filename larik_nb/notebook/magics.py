@@ -5,8 +5,8 @@ All else is imported when a magic is first used, so that loading stays quick.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from larik_nb.agent.session import Route, Session
     from larik_nb.notebook.options import Asked
+    from larik_nb.notebook.place import Place
+    from larik_nb.notebook.steps import Steps
     from larik_nb.types import Message
 
 MAIN = "main"
@@ -41,6 +43,8 @@ class LarikMagics(Magics):
         self.told: set[str] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.is_awaiting = False
+        self.blocking_form: tuple[str, str] | None = None
 
     # -- the magics -------------------------------------------------------------------------------------------
     def larik(self, line: str, cell: str | None = None) -> Message | None:
@@ -48,13 +52,29 @@ class LarikMagics(Magics):
 
         `%larik help` shows the options and the other commands.
         """
-        return self._guarded(lambda: self._line(line) if cell is None else self._cell(line, cell))
+        from larik_nb.notebook import steps
+
+        with self._told():
+            return steps.run(self._steps(line, cell, awaited=False))
+
+    async def awaited(self, line: str, cell: str | None = None) -> Message | None:
+        """Do what `larik` does, for a cell that awaits it: see `cells`."""
+        from larik_nb.notebook import cells, steps
+
+        cells.keep_history(self.ip, self.blocking_form)
+        self.is_awaiting = True
+        try:
+            with self._told():
+                return await steps.arun(self._steps(line, cell, awaited=True))
+        finally:
+            self.is_awaiting = False
 
     def model_magic(self, line: str) -> None:
         """Show the model that is asked, or go on with another: `%model provider/model`."""
         from larik_nb.notebook import verbs
 
-        self._guarded(lambda: verbs.model(self, line.strip()))
+        with self._told():
+            verbs.model(self, line.strip())
 
     def routing_magic(self, line: str) -> None:
         """Show every role with its model, or change them: `%routing worker=provider/model budget=5`.
@@ -64,19 +84,21 @@ class LarikMagics(Magics):
         """
         from larik_nb.notebook import verbs
 
-        self._guarded(lambda: verbs.routing(self, line.strip()))
+        with self._told():
+            verbs.routing(self, line.strip())
 
     for magic in (larik, model_magic, routing_magic):  # IPython is not to expand {} and $ on our lines
         setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
     del magic
 
-    def _guarded(self, act: Callable[[], Message | None]) -> Message | None:
-        """Act; an error of ours shows as one line, and every failure is kept for `%larik debug`."""
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Let an error of ours show as one line, and keep every failure for `%larik debug`."""
         from larik_nb.errors import LarikError
         from larik_nb.notebook import failures
 
         try:
-            return act()
+            yield
         except LarikError as error:
             self.last_failure = error
             raise failures.short(error) from error.__cause__
@@ -86,36 +108,45 @@ class LarikMagics(Magics):
             self.last_failure = error
             raise
 
-    def _line(self, line: str) -> Message | None:
-        from larik_nb.notebook import verbs
+    def _steps(self, line: str, cell: str | None, *, awaited: bool) -> Steps[Message | None]:
+        from larik_nb.notebook.place import Place
+
+        place = Place.of(self.ip, awaited=awaited)
+        return self._line(line, place) if cell is None else self._cell(line, cell, place)
+
+    def _line(self, line: str, place: Place) -> Steps[Message | None]:
+        from larik_nb.notebook import interrupts, verbs
         from larik_nb.notebook.options import parse
 
         verb = verbs.find(line or "help")
         if verb is not None:
-            verb(self)
+            with interrupts.at_once():
+                more = verb(self)
+            if more is not None:
+                yield from more
             return None
         verbs.check_slip(line)
         asked = parse(line)
-        message = self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])))
+        message = yield from self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])), place)
         if message is not None:
             self.just_shown = (message, self.ip.execution_count)
         return None if asked.out else message
 
-    def _cell(self, line: str, cell: str) -> None:
+    def _cell(self, line: str, cell: str, place: Place) -> Steps[None]:
         from larik_nb.notebook.options import parse
 
         asked = parse(line)
-        self._ask(asked, "\n\n".join(filter(None, [asked.prompt, asked.text, _body(cell)])))
+        yield from self._ask(asked, "\n\n".join(filter(None, [asked.prompt, asked.text, _body(cell)])), place)
 
     # -- a turn -----------------------------------------------------------------------------------------------
-    def _ask(self, asked: Asked, text: str) -> Message | None:
+    def _ask(self, asked: Asked, text: str, place: Place) -> Steps[Message | None]:
         from larik_nb.notebook.turn import run
         from larik_nb.notebook.verbs import show_help
 
         if asked.help:
             show_help(self)
             return None
-        return run(self, asked, text)
+        return (yield from run(self, asked, text, place))
 
     def session(self, name: str | None) -> Session:
         """Return the conversation of that name, begun where there is none."""

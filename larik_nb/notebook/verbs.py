@@ -18,6 +18,7 @@ from larik_nb.notebook.options import OPTIONS
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route, Session, Turn
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.steps import Steps
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
@@ -28,7 +29,7 @@ class Verb:
     """A command: what it does, and what may follow it without its line being a question: so many words, or a pattern."""
 
     does: str
-    run: Callable[[LarikMagics, str], None]
+    run: Callable[[LarikMagics, str], Steps[None] | None]
     words: int = 0
     value: str = ""
     takes: str | None = None
@@ -40,8 +41,8 @@ class Verb:
         return len(rest.split()) <= self.words
 
 
-def find(line: str) -> Callable[[LarikMagics], None] | None:
-    """Return what `line` commands; None when it is a question ("status of the patient?")."""
+def find(line: str) -> Callable[[LarikMagics], Steps[None] | None] | None:
+    """Return what `line` commands, which may return what is left to do as steps; None when it is a question ("status of the patient?")."""
     name, _, rest = line.strip().partition(" ")
     verb = VERBS.get(name)
     if verb is None or not verb.fits(rest.strip()):
@@ -261,11 +262,12 @@ def _models(magics: LarikMagics, line: str) -> None:
         raise ConfigError("not every provider told its models", remedy="The lines above say why")
 
 
-def _keys(magics: LarikMagics, line: str) -> None:
-    from larik_nb.notebook import keys
-    from larik_nb.notebook.turn import Place
+def _keys(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import asking, keys
+    from larik_nb.notebook.place import Place
 
-    text, rows = keys.answer(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    talk = keys.talk(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    text, rows = yield from asking.put(magics.ip, talk)
     _show(magics, text, rows)
 
 
