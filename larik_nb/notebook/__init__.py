@@ -20,6 +20,7 @@ def load(shell: InteractiveShell) -> None:
     if shell in _loaded:
         return
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.status import State
 
     magics = LarikMagics(shell)
     configurables: list[Any] = shell.configurables
@@ -32,7 +33,8 @@ def load(shell: InteractiveShell) -> None:
     undo.append(_add_display(shell, magics))
     undo.append(_add_empty_body(shell))
     undo.append(_add_async_cells(shell, magics))
-    magics.status.say(model=None, session_usd=0.0, running=False)
+    undo.append(_add_failed_cells(shell, magics))
+    magics.status.say(State())
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -80,6 +82,19 @@ def _add_async_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[
     transforms: list[Any] = shell.input_transformers_post
     transforms.append(awaited)
     return lambda: transforms.remove(awaited)
+
+
+def _add_failed_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
+    """Keep what failed, for `%larik fix` and `%larik explain`."""
+
+    def note(result: Any) -> None:
+        if result.error_in_exec is not None or result.error_before_exec is not None:
+            from larik_nb.notebook import fix
+
+            fix.note(magics, result)
+
+    shell.events.register("post_run_cell", note)
+    return lambda: shell.events.unregister("post_run_cell", note)
 
 
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:

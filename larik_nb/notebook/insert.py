@@ -5,8 +5,7 @@ Nothing that the user wrote is written over.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from larik_nb.notebook.magics import LarikMagics
@@ -20,7 +19,6 @@ _CELL_MAGICS = {
     "latex": "%%latex",
     "javascript": "%%javascript",
 }
-_SHOWN_ONLY = ("output", "text", "console", "diff", "json", "csv")
 
 
 def code_blocks(text: str) -> list[str]:
@@ -37,24 +35,12 @@ def code_blocks(text: str) -> list[str]:
 
 
 def below(magics: LarikMagics, cells: list[str]) -> None:
-    """Put code into cells below, and say what became of it."""
+    """Put code into cells below the one that runs; where no page can, the front end is left one cell to make of it."""
+    from larik_nb.notebook.status import NewCell
     from larik_nb.notebook.verbs import say
 
     if not cells:
         say(magics, "the answer holds no code to insert")
-        return
-    front: Any = getattr(magics.status, "front", None)
-    if front is not None and "insert" in front.abilities:
-        made = [{"kind": "code", "source": cell} for cell in cells]
-        if front.insert(made, cell_id=cell_id(magics)):
-            return
-    # One payload is all that a front end takes: more cells become one.
-    magics.ip.set_next_input(re.sub(r"\n{3,}", "\n\n", "\n\n".join(cells)), replace=False)
-
-
-def cell_id(magics: LarikMagics) -> str | None:
-    """Return the id of the cell that runs, where the front end tells it."""
-    if getattr(magics.ip, "kernel", None) is None:
-        return None
-    found = magics.ip.get_parent().get("metadata", {}).get("cellId")
-    return found if isinstance(found, str) else None
+    elif magics.status.front.insert([NewCell(source=cell) for cell in cells]) is None:
+        # One payload is all that a front end takes: more cells become one. The code stands in the answer as well.
+        magics.ip.set_next_input("\n\n".join(cells), replace=False)

@@ -5,19 +5,21 @@ All else is imported when a magic is first used, so that loading stays quick.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
-from larik_nb.notebook.status import Status
+from larik_nb.notebook.status import State, Status
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from larik_nb.agent.session import Route, Session
+    from larik_nb.notebook.fix import Failed
     from larik_nb.notebook.options import Asked
     from larik_nb.notebook.place import Place
     from larik_nb.notebook.steps import Steps
@@ -36,13 +38,14 @@ class LarikMagics(Magics):
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         super().__init__(shell, **traits)
         self.ip = shell
-        self.status = Status(shell)
+        self.status = Status(shell, {"models": self._models, "choose": self._choose})
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
         self.told: set[str] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.failed: OrderedDict[str, Failed] = OrderedDict()
         self.is_awaiting = False
         self.blocking_form: tuple[str, str] | None = None
 
@@ -184,14 +187,36 @@ class LarikMagics(Magics):
                 raise
             raise ConfigError(error.message, source=self.chosen_by) from error
 
-    def say_status(self, session: Session, *, running: bool) -> None:
-        """Tell the front end who is asked and what it has cost."""
+    def say_status(self, session: Session, *, running: bool | None = None) -> None:
+        """Tell the front end who is asked and what it has cost; whether a turn runs stays where nothing is said of it."""
         from larik_nb.errors import LarikError
+        from larik_nb.routing._config import budget_limits
+        from larik_nb.routing.budget import BudgetLimits
 
-        spec = None
-        with suppress(LarikError):  # nothing is set up: there is no model to name
+        spec, limits = None, BudgetLimits()
+        with suppress(LarikError):  # nothing is set up, or the settings cannot be read: there is no model to name
+            limits = budget_limits(session.config)
             spec = self.route(session).spec
-        self.status.say(model=spec, session_usd=session.cost_usd, running=running)
+        spent = session.spent
+        state = State(
+            model=spec,
+            session_usd=spent.usd,
+            at_least=spent.at_least,
+            budget_usd=limits.session_usd,
+            level=limits.level(spent.usd),
+            running=self.status.state.running if running is None else running,
+        )
+        self.status.say(state)
+
+    async def _models(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        from larik_nb.notebook import picking
+
+        return await picking.models(self, data)
+
+    async def _choose(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        from larik_nb.notebook import picking
+
+        return await picking.choose(self, data)
 
 
 def _body(cell: str) -> str:

@@ -50,6 +50,11 @@ _QUOTED = re.compile(
 _SETTING = re.compile(r"^([ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*)(?!\[redacted|[ \t]*$)([^\r\n]+)", re.MULTILINE)
 
 
+def is_telling(name: str) -> bool:
+    """Return whether a variable's name says that its value is a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def known() -> list[str]:
     """Return the secrets of this process: keys in use, and values of the environment named like one; longest first."""
     there = {

@@ -286,6 +286,21 @@ def _debug(magics: LarikMagics, _: str) -> None:
     say(magics, "nothing has failed" if failure is None else failures.whole(failure).rstrip())
 
 
+def _fix(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.fix(magics, line)
+
+
+def _explain(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.explain(magics, line)
+
+
+_OF_CELL = r"(?:(?:--cell[ =]\S+|--insert)(?:\s+|$))*"
+
+
 def _local(magics: LarikMagics, line: str) -> None:
     from larik_nb.notebook import local_model
 
@@ -342,6 +357,15 @@ VERBS = {
         takes=r"(?:add \S+(?: keyring)?)?",
     ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
+    "fix": Verb(
+        "ask for the cell that failed set right: its change is shown, and made on a yes",
+        _fix,
+        value="[--cell ID] [--insert]",
+        takes=_OF_CELL,
+    ),
+    "explain": Verb(
+        "ask why the last failed cell failed, or what a cell does", _explain, value="[--cell ID]", takes=_OF_CELL
+    ),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", show_help),
 }

@@ -17,7 +17,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from larik_nb.errors import APIError, BudgetExceeded, ConfigError, LarikError
 from larik_nb.routing._around import Around
@@ -45,6 +45,15 @@ class BudgetLimits:
     session_usd: float | None = None
     warn_at: float = 0.8
     allow_unpriced: bool = False
+
+    def level(self, usd: float) -> Literal["ok", "warn", "stop"]:
+        """Return how near the limit a session is that has spent `usd`."""
+        cap = self.session_usd
+        if cap is None:
+            return "ok"
+        if usd >= cap - _NOTHING:
+            return "stop"
+        return "warn" if usd >= self.warn_at * cap - _NOTHING else "ok"
 
 
 class Budget:
