@@ -193,7 +193,7 @@ def _text(name: str, text: str) -> Attached:
     sent = redact.cut(rows, limit)
     notes = list(redact.told(sent, name))
     if len(rows) > limit or len(rows) < whole:
-        lines = f"{sent.count(chr(10)):,} of {text.count(chr(10)) + 1:,} lines"
+        lines = f"{sent.count(chr(10)):,} of {len(text.splitlines()):,} lines"
         sent = f"{sent.rstrip()}\n… (cut: the first {lines})"
         notes.append(f"{name} was cut: the first {lines} are sent")
     return Attached(name=name, part=written_out(_plain_name(name), sent), notes=tuple(notes))

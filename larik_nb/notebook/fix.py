@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from larik_nb.errors import AnswerError, ConfigError, LarikError
 from larik_nb.notebook import asking, describe, formats, insert, redact
 from larik_nb.notebook.asking import NO, YES, Question
+from larik_nb.notebook.interrupts import at_once
 from larik_nb.notebook.options import Asked
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ def fix(magics: LarikMagics, line: str) -> Steps[None]:
     cell = _cell(magics, line)
     if cell.failed is None:
         raise ConfigError("that cell has not failed", remedy="Run it first, or ask: %larik explain")
-    message = yield from _asked(magics, _fix_question(cell))
+    with at_once():
+        question = _fix_question(cell)
+    message = yield from _asked(magics, question)
     if message is None:
         return
     try:
@@ -184,7 +187,8 @@ def fix(magics: LarikMagics, line: str) -> Steps[None]:
     if not change:
         _say(magics, "the answer changes nothing in the cell")
         return
-    _say(magics, change, f"```diff\n{change}\n```")
+    shown = redact.hidden(change)
+    _say(magics, shown, _fenced(shown, "diff"))
     if "--insert" in line.split():
         insert.below(magics, [source])
         return
@@ -199,7 +203,9 @@ def explain(magics: LarikMagics, line: str) -> Steps[None]:
         LarikError: As a question raises it.
     """
     cell = _cell(magics, line)
-    yield from _asked(magics, _explain_question(cell))
+    with at_once():
+        question = _explain_question(cell)
+    yield from _asked(magics, question)
 
 
 def _asked(magics: LarikMagics, text: str) -> Steps[Any]:
@@ -248,9 +254,9 @@ def _told(cell: Cell) -> Iterator[str]:
             yield f"Where it happened, the user's own code first, with the variables of these lines:\n{_fenced(frames)}"
 
 
-def _fenced(text: str) -> str:
+def _fenced(text: str, kind: str = "") -> str:
     ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
-    return f"{'`' * ticks}\n{text.rstrip()}\n{'`' * ticks}"
+    return f"{'`' * ticks}{kind}\n{text.rstrip()}\n{'`' * ticks}"
 
 
 # -- what is made of the answer -----------------------------------------------------------------------------------

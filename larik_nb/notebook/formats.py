@@ -34,9 +34,7 @@ _ASKS = {
     "without anything from the network.",
     "image": "Answer with an image. If you can only write, answer with one fenced svg block and nothing else.",
 }
-_FENCED = re.compile(
-    r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*?)^ {0,3}\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)")
 
 
 def instruction(asked: Asked, names: Mapping[str, Any]) -> str:
@@ -104,11 +102,20 @@ def _fail(text: str, what: str, remedy: str = "Ask again, or a larger model") ->
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """Return the fenced blocks of an answer, each with its language."""
-    return [
-        (match[2].lower(), match[3].rstrip("\n"))
-        for match in _FENCED.finditer(text if text.endswith("\n") else text + "\n")
-    ]
+    """Return the fenced blocks of an answer, each with its language; one that was cut off ends where the answer does."""
+    found: list[tuple[str, str]] = []
+    fence, kind = "", ""
+    body: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        match = _FENCE.match(line)
+        if fence and match and match[1].startswith(fence) and not line[match.end(1) :].strip():
+            found.append((kind, "\n".join(body)))
+            fence = ""
+        elif fence:
+            body.append(line)
+        elif match and "`" not in line[match.end(1) :]:
+            fence, kind, body = match[1], match[2].lower(), []
+    return [*found, (kind, "\n".join(body).rstrip("\n"))] if fence else found
 
 
 def _code(text: str) -> str:
@@ -214,7 +221,6 @@ def _first_lines(text: str) -> str:
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
-_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d*\.\d+|\d+\.)(?:[eE][-+]?\d+)?")
 
 
@@ -226,7 +232,7 @@ def _table(text: str) -> Any:
 
 def _rows(text: str) -> list[dict[str, Any]]:
     lines = text.splitlines()
-    at = next((n for n in range(1, len(lines)) if _RULE.match(lines[n]) and "|" in lines[n - 1]), None)
+    at = next((n for n in range(1, len(lines)) if _is_rule(lines[n]) and "|" in lines[n - 1]), None)
     if at is None:
         raise _fail(text, "the answer holds no table")
     head = _cells(lines[at - 1])
@@ -238,6 +244,10 @@ def _rows(text: str) -> list[dict[str, Any]]:
         body.append([*cells[: len(head)], *[""] * (len(head) - len(cells))])
     columns = [_typed(list(column)) for column in zip(*body, strict=True)] if body else [[] for _ in head]
     return [dict(zip(head, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _is_rule(line: str) -> bool:
+    return "|" in line and "-" in line and all(re.fullmatch(r":?-+:?", cell) for cell in _cells(line))
 
 
 def _cells(line: str) -> list[str]:
@@ -266,11 +276,20 @@ def _html(text: str) -> str:
     return page
 
 
+_ACTS = re.compile(
+    r"<(?=/?(?:script|link|meta|base|i?frame|frameset|object|embed|applet|form|portal)\b)", re.IGNORECASE
+)
+_LEADS = re.compile(r"\bhref(?=\s*=\s*(?![\"']?#))", re.IGNORECASE)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
 
 
 def frame(page: str) -> str:
-    """Return HTML that shows `page` in a frame without scripts, forms, links to the top, or any way to the network."""
+    """Return HTML that shows `page` in a frame without scripts, forms, links, or any way to the network.
+
+    The frame's sandbox and policy do that in every browser; tags that act and links that lead away are text besides,
+    for a click, or a name that is looked up ahead of one, falls under neither.
+    """
+    page = _LEADS.sub("data-href", _ACTS.sub("&lt;", page))
     inner = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><base target="_blank">{page}'
     return (
         f'<iframe sandbox="" referrerpolicy="no-referrer" loading="lazy" title="answer as HTML" '

@@ -86,7 +86,7 @@ def expand(
                 note(f"{match[0]} has no form {form}; sent as it stands. Forms: {', '.join(known)}")
             return match[0]
         said = _said(say, Field(match[0], match[1] + match[2], value, form))
-        return said + _gap(said, text[match.end() :])
+        return _lead(said, text[: match.start()]) + said + _gap(said, text[match.end() :])
 
     return _FIELD.sub(replaced, text)
 
@@ -117,9 +117,19 @@ def undefined(text: str, names: Mapping[str, Any]) -> list[str]:
     return [name for name in found if name not in names and not hasattr(builtins, name)]
 
 
+def _lead(said: str, before: str) -> str:
+    """Return the line ends that part a table from what stands ahead of it on its line."""
+    line = before.rpartition("\n")[2]
+    return "\n\n" if line.strip() and _holds_table(said) else ""
+
+
+def _holds_table(said: str) -> bool:
+    return said.endswith("|") and "| --- |" in said
+
+
 def _gap(said: str, rest: str) -> str:
     """Return the line ends that part a table from what follows, which would be one more of its rows."""
-    if not rest.strip() or not said.endswith("|") or "| --- |" not in said:
+    if not rest.strip() or not _holds_table(said):
         return ""
     return "\n" * max(0, 2 - (len(rest) - len(rest.lstrip("\n"))))
 

@@ -26,26 +26,28 @@ _PRIVATE = re.compile(
     r"(?:-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_SHAPES = re.compile(
+_SURE = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"(?:sk|rk|pk|xai|pplx|nvapi|csk|tgp|bce-v3|bedrock-api-key|glpat|fw)[-_][\w./+-]{14,}"
-    r"|(?:gsk|hf|r8|fw|gh[oprsu]|github_pat|tgp_v1|npm|dop_v1|xox[abeoprs])[_-][\w-]{14,}"
-    r"|ya29\.[\w-]{20,}|AIza[\w-]{30,}|(?:AKIA|ASIA|ABSK)[A-Z0-9]{12,}[\w+/=]*|SG\.[\w-]{16,}\.[\w-]{16,}"
-    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+    r"(?:gsk|gh[oprsu]|github_pat|tgp_v1|dop_v1|xox[abeoprs])[_-][\w-]{14,}"
+    r"|(?:sk-ant|sk-proj|sk-or-v1|glpat|nvapi|bedrock-api-key|bce-v3)[-_/][\w./+-]{14,}"
+    r"|ya29\.[\w-]{20,}|AIza[\w-]{30,}|(?:AKIA|ASIA|ABSK)[A-Z0-9]{12,}[\w+/=]*"
+    r"|SG\.[\w-]{16,100}\.[\w-]{16,}|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]*"
     r")"
 )
+_LIKELY = re.compile(r"(?<![A-Za-z0-9])(?:(?:sk|rk|pk|xai|pplx|csk|tgp|fw|r8|hf|npm)[-_][\w./+-]{14,})")
+"""Words joined by dashes may begin like this as well: these are looked at more closely."""
 _BEARER = re.compile(r"(?i)(\bbearer\s+)(?!\[redacted)(?=\S*\d)([\w.~+/=-]{12,})")
 _IN_ADDRESS = re.compile(r"(\b[a-zA-Z][\w+.-]{1,20}://[^\s/:@\"'<>]{0,100}:)(?!\[redacted)([^\s/@\"'<>]{3,200})(?=@)")
 _TELLING = (
     r"(?:api_?key|access_?key|private_?key|secret|token|passw(?:or)?d|passwd|passphrase|pwd|credential|_key\b|key_)"
 )
 _ENV_LINE = re.compile(
-    r"^([ \t>+-]*(?:export[ \t]+|set[ \t]+)?[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIAL)[A-Z0-9_]*"
+    r"^([ \t>+-]*(?:export[ \t]+|set[ \t]+)?[A-Z0-9_]{0,60}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIAL)[A-Z0-9_]{0,60}"
     r"[ \t]*[=:][ \t]*[\"']?)(?!\[redacted)([^\s\"'#]{6,})",
     re.MULTILINE,
 )
 _QUOTED = re.compile(
-    rf"((?i:[\w.-]{{0,40}}{_TELLING}\w{{0,40}})(?:\\?[\"'])?\s{{0,4}}[:=]\s{{0,4}}\\?[\"'])(?!\[redacted)([^\s\"'\\]{{8,}})(?=\\?[\"'])"
+    rf"((?i:{_TELLING}\w{{0,40}})(?:\\?[\"'])?\s{{0,4}}[:=]\s{{0,4}}\\?[\"'])(?!\[redacted)([^\s\"'\\]{{8,}})(?=\\?[\"'])"
 )
 _SETTING = re.compile(r"^([ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*)(?!\[redacted|[ \t]*$)([^\r\n]+)", re.MULTILINE)
 
@@ -73,7 +75,8 @@ def literal(text: str) -> str:
         if secret in text:
             text = text.replace(secret, _mark("known key"))
     text = _PRIVATE.sub(_mark("private key"), text)
-    return _SHAPES.sub(lambda found: _mark("API key") if _is_key(found[0]) else found[0], text)
+    text = _SURE.sub(_mark("API key"), text)
+    return _LIKELY.sub(lambda found: _mark("API key") if _is_key(found[0]) else found[0], text)
 
 
 def hidden(text: str) -> str:

@@ -323,6 +323,8 @@ def help_text() -> str:
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
+            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image  {err} its traceback",
+            "                       {f} source  {Out[3]} a result  @data.csv a file of this folder",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
