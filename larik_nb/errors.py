@@ -16,6 +16,7 @@ LarikError
 │  └─ BadWire             bytes we could not read       neither
 ├─ AllModelsFailed        an ExceptionGroup of the above, one reason each
 ├─ BudgetExceeded         spent_usd, session_usd
+├─ AnswerError            an answer is not what was asked for; `raw` keeps it
 ├─ ToolError              its text goes to the model; any other exception in a tool is a bug
 └─ ReplayMiss             a recording has no such request; carries the difference
 
@@ -342,6 +343,19 @@ class BudgetExceeded(LarikError):
         )
         self.args = (spent_usd, session_usd, expected_usd)
         self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd
+
+
+class AnswerError(LarikError):
+    """An answer is not of the kind that was asked for.
+
+    Args:
+        message: What it lacks, and what would do.
+        raw: The answer as it came.
+    """
+
+    def __init__(self, message: str, *, raw: str) -> None:
+        super().__init__(message)
+        self.raw = raw
 
 
 class ToolError(LarikError):

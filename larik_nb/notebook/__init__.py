@@ -33,6 +33,7 @@ def load(shell: InteractiveShell) -> None:
     undo.append(_add_display(shell, magics))
     undo.append(_add_empty_body(shell))
     undo.append(_add_async_cells(shell, magics))
+    undo.append(_add_failed_cells(shell, magics))
     magics.status.say(State())
 
 
@@ -83,10 +84,23 @@ def _add_async_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[
     return lambda: transforms.remove(awaited)
 
 
+def _add_failed_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
+    """Keep what failed, for `%larik fix` and `%larik explain`."""
+
+    def note(result: Any) -> None:
+        if result.error_in_exec is not None or result.error_before_exec is not None:
+            from larik_nb.notebook import fix
+
+            fix.note(magics, result)
+
+    shell.events.register("post_run_cell", note)
+    return lambda: shell.events.unregister("post_run_cell", note)
+
+
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
     def answer(context: Any) -> Any:
         from larik_nb.notebook.complete import Completer
-        from larik_nb.notebook.turn import visible
+        from larik_nb.notebook.content import visible
         from larik_nb.notebook.verbs import VERBS
 
         completer = Completer(names=lambda: visible(shell), verbs=VERBS, sessions=lambda: magics.sessions)

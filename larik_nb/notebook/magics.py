@@ -5,6 +5,7 @@ All else is imported when a magic is first used, so that loading stays quick.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from larik_nb.agent.session import Route, Session
+    from larik_nb.notebook.fix import Failed
     from larik_nb.notebook.options import Asked
     from larik_nb.notebook.place import Place
     from larik_nb.notebook.steps import Steps
@@ -43,6 +45,7 @@ class LarikMagics(Magics):
         self.told: set[str] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.failed: OrderedDict[str, Failed] = OrderedDict()
         self.is_awaiting = False
         self.blocking_form: tuple[str, str] | None = None
 

@@ -286,6 +286,21 @@ def _debug(magics: LarikMagics, _: str) -> None:
     say(magics, "nothing has failed" if failure is None else failures.whole(failure).rstrip())
 
 
+def _fix(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.fix(magics, line)
+
+
+def _explain(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.explain(magics, line)
+
+
+_OF_CELL = r"(?:(?:--cell[ =]\S+|--insert)(?:\s+|$))*"
+
+
 def _local(magics: LarikMagics, line: str) -> None:
     from larik_nb.notebook import local_model
 
@@ -308,6 +323,8 @@ def help_text() -> str:
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
+            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image  {err} its traceback",
+            "                       {f} source  {Out[3]} a result  @data.csv a file of this folder",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
@@ -342,6 +359,15 @@ VERBS = {
         takes=r"(?:add \S+(?: keyring)?)?",
     ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
+    "fix": Verb(
+        "ask for the cell that failed set right: its change is shown, and made on a yes",
+        _fix,
+        value="[--cell ID] [--insert]",
+        takes=_OF_CELL,
+    ),
+    "explain": Verb(
+        "ask why the last failed cell failed, or what a cell does", _explain, value="[--cell ID]", takes=_OF_CELL
+    ),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", show_help),
 }
