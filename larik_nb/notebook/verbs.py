@@ -329,8 +329,8 @@ VERBS = {
     "routing": Verb(
         "show every role with its model, or change them; %routing where that name is free",
         routing,
-        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest]",
-        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest|preset(?: [\w-]+)?(?: --dry-run)?",
+        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
+        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
     ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(

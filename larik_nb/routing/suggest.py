@@ -25,6 +25,8 @@ PRESETS: Mapping[str, str] = {
     "local": "what runs here and what a plan includes before paid APIs",
 }
 
+DEFAULT = "balanced"
+
 INPUT_SHARE = 0.85
 """Share of an agent's tokens that are read, not written."""
 SMALLEST_WORKER_B = 7.0
