@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from larik_nb.catalog import Catalog, Model, Price
     from larik_nb.config import Config
     from larik_nb.providers._listing import Listing
+    from larik_nb.providers._presets import Route
 
 ABILITIES = ("vision", "tools", "thinking")
 OK, NO_KEY = "ok", "no key"
@@ -103,7 +104,7 @@ class Shelf:
         """Go by these settings from now on; what providers told is forgotten."""
         self._catalog: Catalog = config.catalog
         self._told: dict[str, tuple[Listed, ...]] = {}
-        routes = [here for name in names(config) if (here := route(name, config))]
+        routes = list(self._routes(config))
         self._order = {here.name: place for place, here in enumerate(routes)}
         self._keys = {here.name: here.in_process or here.key_optional or _has_key(here, config) for here in routes}
         self._set_up = {here.name for here in routes if is_set_up(here, config)}
@@ -111,6 +112,16 @@ class Shelf:
         for model in self._catalog.models:
             if model.provider in self._order:
                 self._known.setdefault(model.provider, []).append(self._from_catalog(model))
+
+    def _routes(self, config: Config) -> Iterator[Route]:
+        for name in names(config):
+            try:
+                here = route(name, config)
+            except ConfigError as error:  # what the user says of one provider is wrong: the others are there
+                self.problems[name] = error.message
+                continue
+            if here is not None:
+                yield here
 
     def _from_catalog(self, model: Model) -> Listed:
         return Listed(
@@ -169,6 +180,7 @@ class Shelf:
     def providers(self) -> list[dict[str, str]]:
         """Return the providers that are set up, those that answered unasked, and how each stands: for one line."""
         shown = [name for name in self._order if name in self._set_up or name in self._told]
+        shown += [name for name in self.problems if name not in shown]
         return [{"name": name, **self._standing(name)} for name in shown]
 
     def _standing(self, name: str) -> dict[str, str]:
@@ -238,7 +250,7 @@ def _abilities(model: Listed, known: Model | None) -> Iterator[str]:
             yield word
 
 
-def _has_key(here: Any, config: Config) -> bool:
+def _has_key(here: Route, config: Config) -> bool:
     try:
         return bool(credentials.best(here, config))
     except ConfigError:  # a key that cannot be one is none; asking the provider says so
