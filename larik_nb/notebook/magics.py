@@ -39,6 +39,7 @@ class LarikMagics(Magics):
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
         self.told: set[str] = set()
+        self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
 
@@ -161,6 +162,8 @@ class LarikMagics(Magics):
         with suppress(LarikError):  # nothing is set up: there is no model to name
             spec = self.route(session).spec
         self.status.say(model=spec, session_usd=session.cost_usd, running=running)
+        for told in list(self.on_status):
+            told(session, running)
 
 
 def _body(cell: str) -> str:

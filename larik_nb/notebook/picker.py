@@ -92,7 +92,11 @@ class Shelf:
     """
 
     def __init__(
-        self, config: Config, *, cooldowns: Cooldowns = COOLDOWNS, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        config: Config,
+        *,
+        cooldowns: Cooldowns = COOLDOWNS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.asking: set[str] = set()
         self.problems: dict[str, str] = {}

@@ -19,7 +19,7 @@ from larik_nb.notebook.picker import Shelf
 from larik_nb.notebook.wizard import COMMANDS, KEYS, Wizard, fewer_turns, more_turns
 from larik_nb.providers._listing import Listed, Listing
 from larik_nb.routing import edits
-from larik_nb.routing.cooldown import Cooldowns, CooldownPolicy
+from larik_nb.routing.cooldown import CooldownPolicy, Cooldowns
 from larik_nb.types import Usage
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -69,7 +69,17 @@ def opened(**options: Any) -> Wizard:
 
 ROLES = st.sampled_from(["main", "smart", "worker", "explore", "compact", "reviewer"])
 SPECS = st.sampled_from(
-    ["big/m-large", "big/m-mid", "small/m-mini", "small/m-nano", "big/m-large", "worker", "nowhere/at-all", "big/x y", ""]
+    [
+        "big/m-large",
+        "big/m-mid",
+        "small/m-mini",
+        "small/m-nano",
+        "big/m-large",
+        "worker",
+        "nowhere/at-all",
+        "big/x y",
+        "",
+    ]
 )
 PLACES = st.integers(-1, 3)
 COMMAND = st.one_of(
@@ -80,9 +90,16 @@ COMMAND = st.one_of(
     st.tuples(st.just("worktree"), st.fixed_dictionaries({"role": ROLES})),
     st.tuples(st.just("minimal"), st.fixed_dictionaries({"role": ROLES})),
     st.tuples(st.just("turns"), st.fixed_dictionaries({"role": ROLES, "by": st.sampled_from([-1, 1])})),
-    st.tuples(st.just("budget"), st.fixed_dictionaries({"text": st.sampled_from(["5", "$2.5", "", "-1", "much", "1e999", "nan"])})),
-    st.tuples(st.just("warn"), st.fixed_dictionaries({"text": st.sampled_from(["80", "50 %", "0", "", "120", "soon", "inf"])})),
-    st.tuples(st.just("preset"), st.fixed_dictionaries({"name": st.sampled_from(["balanced", "cheapest", "local", "best"])})),
+    st.tuples(
+        st.just("budget"),
+        st.fixed_dictionaries({"text": st.sampled_from(["5", "$2.5", "", "-1", "much", "1e999", "nan"])}),
+    ),
+    st.tuples(
+        st.just("warn"), st.fixed_dictionaries({"text": st.sampled_from(["80", "50 %", "0", "", "120", "soon", "inf"])})
+    ),
+    st.tuples(
+        st.just("preset"), st.fixed_dictionaries({"name": st.sampled_from(["balanced", "cheapest", "local", "best"])})
+    ),
     st.tuples(st.just("discard"), st.just({})),
 )
 BASES = st.sampled_from(
@@ -271,7 +288,12 @@ def test_a_key_in_the_settings_is_in_nothing_that_is_shown() -> None:
 
 def test_a_choice_says_what_the_turns_so_far_would_have_cost() -> None:
     turn = Turn(
-        model="m-large", provider="big", usage=Usage(input=1_000_000, output=0), cost_usd=4.0, seconds=1.0, role="worker"
+        model="m-large",
+        provider="big",
+        usage=Usage(input=1_000_000, output=0),
+        cost_usd=4.0,
+        seconds=1.0,
+        role="worker",
     )
     wizard = wizard_on(turns=lambda: [turn, turn])
     assert wizard.view()["typical"] == ""
