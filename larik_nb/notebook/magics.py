@@ -6,7 +6,7 @@ All else is imported when a magic is first used, so that loading stays quick.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ class LarikMagics(Magics):
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
         self.told: set[str] = set()
+        self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
         self.failed: OrderedDict[str, Failed] = OrderedDict()
@@ -207,6 +208,8 @@ class LarikMagics(Magics):
             running=self.status.state.running if running is None else running,
         )
         self.status.say(state)
+        for told in list(self.on_status):
+            told(session, self.status.state.running)
 
     async def _models(self, data: Mapping[str, Any]) -> dict[str, Any]:
         from larik_nb.notebook import picking

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,8 +18,11 @@ from larik_nb.notebook.options import OPTIONS
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route, Session, Turn
+    from larik_nb.config import Config
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.meter import Report
     from larik_nb.notebook.steps import Steps
+    from larik_nb.notebook.widgets._base import Panel
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
@@ -75,16 +79,49 @@ def say(magics: LarikMagics, plain: str, rich: str | None = None) -> None:
 def model(magics: LarikMagics, spec: str) -> None:
     """Show the model, or switch to `spec`."""
     session = magics.session(None)
-    if not spec:
+    if spec:
+        say(magics, _switched(magics, session, spec))
+    elif _has_page(magics):
+        _open_picker(magics, session)
+    else:
         say(magics, _about_model(magics, session))
-        return
+
+
+def _switched(magics: LarikMagics, session: Session, spec: str) -> str:
+    """Go on with another model, and return what is to be said of that."""
     before = _spec_or_none(magics, session)
     route = session.route(spec)
     after = route.spec
     magics.chosen = spec
     shown = f"{before} → {after}{_left_behind(session, after)}" if before not in (None, after) else after
-    say(magics, " · ".join([shown, *_doubts(session, route)]))
     magics.say_status(session, running=False)
+    return " · ".join([shown, *_doubts(session, route)])
+
+
+def _has_page(magics: LarikMagics) -> bool:
+    """Return whether a page looks on that may draw widgets; no test of one is as good as its answer."""
+    from larik_nb.notebook import widgets
+    from larik_nb.notebook.turn import Place
+
+    place = Place.of(magics.ip)
+    return place.in_kernel and place.can_ask and widgets.available()
+
+
+def _open_picker(magics: LarikMagics, session: Session) -> None:
+    from larik_nb.notebook.widgets.picker import PickerPanel
+
+    panel = PickerPanel(session.config, _about_model(magics, session), lambda spec: _switched(magics, session, spec))
+    _open(magics, panel)
+    panel.fill()
+
+
+def _open(magics: LarikMagics, panel: Panel) -> None:
+    """Show a widget beside its twin, in an output of its own."""
+    from uuid import uuid4
+
+    from larik_nb.notebook.render import ShellScreen
+
+    panel.show(ShellScreen(magics.ip), uuid4().hex)
 
 
 def _spec_or_none(magics: LarikMagics, session: Session) -> str | None:
@@ -205,26 +242,40 @@ def _status(magics: LarikMagics, session: Session, name: str) -> None:
 
 
 def _cost(magics: LarikMagics, session: Session, _: str) -> None:
-    if not session.turns:
-        say(magics, "nothing was asked yet")
-        return
-    models: dict[str, list[Turn]] = {}
-    for turn in session.turns:
-        models.setdefault(display.one_line(f"{turn.provider}/{turn.model}"), []).append(turn)
-    head = ("model", "turns", "in", "cached", "out", "cost")
-    rows = [(spec, *_row(turns)) for spec, turns in models.items()]
-    rows.append(("all", *_row(session.turns)))
-    say(magics, tables.aligned([head, *rows]), tables.marked([head, *rows]))
+    from larik_nb.notebook import meter
+
+    def report() -> meter.Report:
+        return meter.Report.of(session, lambda: magics.route(session))
+
+    if _has_page(magics):
+        _open_meter(magics, session, report)
+    else:
+        say(magics, meter.text(report()), meter.rich(report()))
+        _plot(magics, report())
 
 
-def _row(turns: list[Turn]) -> tuple[str, ...]:
-    from larik_nb.agent.session import Spent
+def _open_meter(magics: LarikMagics, session: Session, report: Callable[[], Report]) -> None:
+    from larik_nb.notebook.widgets.meter import MeterPanel
 
-    usages = [turn.usage for turn in turns if turn.usage is not None]
-    sums = (sum(u.prompt for u in usages), sum(u.cache_read for u in usages), sum(u.output for u in usages))
-    about = "~" if any(usage.estimated for usage in usages) else ""
-    shown = [about * bool(count) + display.tokens(count) for count in sums] if usages else [display.UNKNOWN] * 3
-    return (str(len(turns)), *shown, display.total(Spent.of(turns)))
+    def turned(of: Session, running: bool) -> None:  # noqa: FBT001  # as `on_status` calls it
+        if of is session:
+            panel.changed(running=running)
+
+    panel = MeterPanel(report, closed=lambda _: magics.on_status.discard(turned))
+    magics.on_status.add(turned)
+    _open(magics, panel)
+
+
+def _plot(magics: LarikMagics, report: Report) -> None:
+    """Show the spend as a picture, where somebody looks who gets no widget and matplotlib is there."""
+    from larik_nb.notebook import plots
+    from larik_nb.notebook.turn import Place
+
+    place = Place.of(magics.ip)
+    if place.in_kernel and place.can_ask and plots.available() and plots.worth_it(report):
+        magics.ip.display_pub.publish(
+            data={"image/png": plots.spend(report), "text/plain": plots.words(report)}, metadata={}
+        )
 
 
 # -- what is set up -----------------------------------------------------------------------------------------------
@@ -232,8 +283,36 @@ def routing(magics: LarikMagics, line: str) -> None:
     """Show every role and its model, or change them."""
     from larik_nb.notebook import routing as told
 
-    text, rows = told.answer(_words(line), magics.session(None).config, _health(magics))
+    words, config = _words(line), magics.session(None).config
+    if not words and _has_page(magics):
+        _open_wizard(magics, config)
+        return
+    text, rows = told.answer(words, config, _health(magics))
     _show(magics, text, rows)
+    if words:
+        _refresh_wizards()
+
+
+def _open_wizard(magics: LarikMagics, config: Config) -> None:
+    from larik_nb.notebook import routing as told
+    from larik_nb.notebook.widgets.wizard import RoutingPanel
+
+    panel = RoutingPanel(
+        config, lambda: told.answer([], magics.session(None).config, _health(magics)), lambda: _turns(magics)
+    )
+    _open(magics, panel)
+    panel.fill()
+
+
+def _refresh_wizards() -> None:
+    """Let wizards that are open see what was saved; none can be where their module was never needed."""
+    wizards = sys.modules.get("larik_nb.notebook.widgets.wizard")
+    if wizards is not None:
+        wizards.refresh()
+
+
+def _turns(magics: LarikMagics) -> list[Turn]:
+    return [turn for session in magics.sessions.values() for turn in session.turns]
 
 
 def _words(line: str) -> list[str]:
@@ -244,9 +323,12 @@ def _words(line: str) -> list[str]:
 
 
 def _health(magics: LarikMagics) -> dict[str, str]:
-    """Return what this notebook knows of models: the last answer of each."""
-    turns = [turn for session in magics.sessions.values() for turn in session.turns]
-    return {f"{turn.provider}/{turn.model}": _ended(turn) for turn in turns}
+    """Return what this notebook knows of models: the last answer of each, and which are left alone for now."""
+    from larik_nb.notebook.picker import cooling_words
+    from larik_nb.routing.cooldown import COOLDOWNS
+
+    answered = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
+    return answered | {c.spec: cooling_words(c.left_s, c.reason) for c in COOLDOWNS.snapshot()}
 
 
 def _ended(turn: Turn) -> str:
@@ -272,12 +354,11 @@ def _keys(magics: LarikMagics, line: str) -> Steps[None]:
 
 
 def _show(magics: LarikMagics, text: str, rows: list[tuple[str, ...]]) -> None:
-    if not rows:
+    if rows:
+        bundle = tables.with_text(rows, text)
+        say(magics, bundle["text/plain"], bundle["text/markdown"])
+    else:
         say(magics, text)
-        return
-    plain, rich = tables.aligned(rows, numbers=False), tables.marked(rows, numbers=False)
-    lines = "  \n".join(markdown.escaped(line) for line in text.splitlines())
-    say(magics, f"{plain}\n\n{text}".rstrip(), f"{rich}\n\n{lines}".rstrip())
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------
@@ -344,12 +425,14 @@ VERBS = {
     "status": Verb("show the model, the conversation and what it has used", _of_conversation(_status), 1, "[SESSION]"),
     "history": Verb("show what was said", _of_conversation(_history), 1, "[SESSION]"),
     "reset": Verb("forget what was said", _of_conversation(_reset), 1, "[SESSION]"),
-    "cost": Verb("show tokens and cost by model", _of_conversation(_cost), 1, "[SESSION]"),
+    "cost": Verb(
+        "show what was spent, by model, role, cell and turn, beside the budget", _of_conversation(_cost), 1, "[SESSION]"
+    ),
     "routing": Verb(
         "show every role with its model, or change them; %routing where that name is free",
         routing,
-        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest]",
-        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest|preset(?: [\w-]+)?(?: --dry-run)?",
+        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
+        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
     ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(
