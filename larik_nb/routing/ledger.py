@@ -70,8 +70,7 @@ class Ledger:
             ConfigError: It cannot be written.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            file = self._opened()
             try:
                 with _locked(file, alone=True):
                     os.write(file, self._whole(file, entry.line()))
@@ -82,6 +81,14 @@ class Ledger:
         except OSError as exc:
             msg = f"cannot write down what is spent: {exc.strerror}"
             raise ConfigError(msg, source=str(self.path), remedy="Make room there, or make it writable") from exc
+
+    def _opened(self) -> int:
+        how = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        try:
+            return os.open(self.path, how, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return os.open(self.path, how, 0o600)
 
     @staticmethod
     def _whole(file: int, line: bytes) -> bytes:
