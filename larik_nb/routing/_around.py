@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from larik_nb import providers
 
 if TYPE_CHECKING:
+    from larik_nb.errors import ConfigError
     from larik_nb.providers import Provider
     from larik_nb.providers._wire import Wire
     from larik_nb.types import Request
@@ -32,6 +33,11 @@ class Around:
     def model(self) -> str:
         """The model that is asked where a request names none; "" where the provider has none of its own."""
         return str(getattr(self.inner, "model", ""))
+
+    @property
+    def error(self) -> ConfigError | None:
+        """Why it cannot be built; None where it can."""
+        return getattr(self.inner, "error", None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.inner!r}>"

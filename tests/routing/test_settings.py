@@ -12,6 +12,7 @@ from larik_nb.config import Config
 from larik_nb.providers import Counts, Previews, _refused
 from larik_nb.providers.scripted import ScriptedProvider
 from larik_nb.routing import settings_report
+from larik_nb.routing.chain import Surroundings, chain
 from larik_nb.routing.retry import WithRetry
 from larik_nb.routing.settings import ModelSettings, WithSettings, by_name
 from larik_nb.routing.settings_report import Effect
@@ -196,3 +197,12 @@ def test_what_the_model_can_do_the_whole_chain_can():
     assert shown is not None
     assert shown.body["max_output_tokens"] == 77
     assert (plain.wire(REQUEST), asyncio.run(plain.count(REQUEST)), asyncio.run(plain.probe())) == (None, None, None)
+
+
+def test_why_a_model_cannot_be_built_is_told_by_its_whole_chain():
+    config = Config.load({"model": "openai/gpt-5"}, env={})
+    whole = chain(None, config, Surroundings.of("s", config))
+
+    assert isinstance(whole.error, errors.ConfigError)
+    assert whole.error.reason == "no key: set OPENAI_API_KEY"
+    assert WithRetry(ScriptedProvider()).error is None
