@@ -33,6 +33,10 @@ _KEPT_S = 60.0
 _STALE_S = 2.0
 """A kept connection that ends within this time of a request had ended before; later, the server may have worked on it."""
 
+_NEXT_ADDRESS_S = 0.25
+"""A name's next address is tried as well when the one before has not answered by then (RFC 8305)."""
+_IS_NUMBER = re.compile(r"[0-9.]+|[^:]*:.*").fullmatch
+
 _BUFFER_BYTES = 1 << 18
 _READ_BYTES = 1 << 16
 
@@ -531,8 +535,10 @@ class PoolTransport:
         if secure:
             context = self._tls_context(self._network.ca_file)
             tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
+        # A number is one address: there is nothing to race, and racing costs as much as connecting on this machine.
+        delay_s = None if _IS_NUMBER(host) else _NEXT_ADDRESS_S
         loop = asyncio.get_running_loop()
-        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25, **tls)
+        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=delay_s, **tls)
         opened: socket.socket = transport.get_extra_info("socket")
         for option in _keepalive():
             opened.setsockopt(*option)
