@@ -51,6 +51,7 @@ def answer(words: Sequence[str], config: Config, health: Mapping[str, str]) -> t
 
 def table(config: Config, health: Mapping[str, str]) -> Rows:
     """Return every role, a row each, under a head."""
+    roles.look(config)
     return [HEAD, *(_row(role, health) for role in roles.roles(config))]
 
 
@@ -112,10 +113,11 @@ def prices_of(config: Config) -> str:
 # -- changes ------------------------------------------------------------------------------------------------------------
 def edit(words: Sequence[str], config: Config) -> str:
     """Save edits and return what changed, and where."""
-    return _saved(edits.apply(edits.parse(words, config), env=config.env), config)
+    return saved(edits.apply(edits.parse(words, config), env=config.env), config)
 
 
-def _saved(edited: Edited, config: Config) -> str:
+def saved(edited: Edited, config: Config) -> str:
+    """Return what was changed and where, and which of it another place overrides."""
     lines = edits.diff(edited.before, edited.after)
     if not lines:
         return f"nothing to change in {edited.path}"
@@ -138,7 +140,7 @@ def preset(name: str, config: Config, *, dry_run: bool) -> str:
     if dry_run:
         told = _previewed(changes, config)
     else:
-        told = _saved(edits.apply(changes, env=config.env), config) if changes else "nothing to change"
+        told = saved(edits.apply(changes, env=config.env), config) if changes else "nothing to change"
     return "\n".join([told, "", *reasons, *problems])
 
 
