@@ -194,6 +194,13 @@ class APIError(LarikError):
 
         return _error_sentences.reason(self)
 
+    @property
+    def why(self) -> str:
+        """The same without the time, which passes: "rate limited"."""
+        from larik_nb import _error_sentences
+
+        return _error_sentences.why(self)
+
     def happened(self, who: str) -> str:
         """What happened to `who`, to be gone on with: "a/b is rate limited (retry in 42 s)"."""
         from larik_nb import _error_sentences

@@ -26,7 +26,7 @@ def load(shell: InteractiveShell) -> None:
     configurables: list[Any] = shell.configurables
     undo = _loaded[shell] = [magics.status.close, lambda: configurables.remove(magics)]
     undo.append(_add_magic(shell, "larik", magics.larik, kinds=("line", "cell")))
-    for name, act in (("model", magics.model_magic), ("routing", magics.routing_magic)):
+    for name, act in magics.short_names().items():
         if name not in shell.magics_manager.magics["line"]:
             undo.append(_add_magic(shell, name, act, kinds=("line",)))
     undo.append(_add_completion(shell, magics))

@@ -15,7 +15,7 @@ from larik_nb.types import Effort
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext
 
-_LINE = re.compile(r"\s*%{1,2}(larik|model|routing)(?:\s+(.*))?\Z", re.DOTALL)
+_LINE = re.compile(r"\s*%{1,2}(larik|model|routing|effort|model_settings)(?:\s+(.*))?\Z", re.DOTALL)
 _FIELD = re.compile(r"(?<!\{)\{(\w*)\Z")
 _FORM = re.compile(r"(?<!\{)\{([^\W\d]\w*)!([a-z]*)\Z")
 _FILE = re.compile(r"(?<![\w@/.:+`~\\-])@([^\s\"'`<>(){}\[\],;:!?*|]*)\Z")
@@ -99,6 +99,10 @@ class Completer:
             return fragment, models(), "model"
         if magic == "routing" or before[:1] == ["routing"]:
             return self._edit(fragment)
+        if magic == "effort" or before == ["effort"]:
+            return fragment, [*get_args(Effort), "auto"], "effort"
+        if magic == "model_settings" or before[:1] == ["model_settings"]:
+            return self._setting(fragment, first=before in ([], ["model_settings"]))
         option = _OPTIONS.get(before[-1]) if before else None
         if option is not None and option.kind != "flag":
             return self._value(option, fragment)
@@ -113,6 +117,16 @@ class Completer:
         if equals:
             return value, models(), "model"
         return name, [f"{role}=" for role in (*roles(), "budget")] + ["preset", "suggest"], "role"
+
+    @staticmethod
+    def _setting(fragment: str, *, first: bool) -> tuple[str, list[str], str]:
+        """Return models and settings before the =, efforts behind it."""
+        from larik_nb.routing.model_edits import SETTINGS
+
+        name, equals, value = fragment.partition("=")
+        if equals:
+            return value, list(get_args(Effort)) if name == "reasoning_effort" else [], "effort"
+        return fragment, [*(f"{setting}=" for setting in SETTINGS), *(models() if first else ())], "setting"
 
     def _value(self, option: Option, fragment: str) -> tuple[str, list[str], str] | None:
         match option.kind:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from larik_nb.notebook.options import Asked
     from larik_nb.notebook.place import Place
     from larik_nb.notebook.steps import Steps
-    from larik_nb.types import Message
+    from larik_nb.types import Effort, Message
 
 MAIN = "main"
 _MARKERS = ("# NBVAL_", "#NBVAL_", "# nbval-", "#nbval-")
@@ -42,6 +42,7 @@ class LarikMagics(Magics):
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
+        self.effort: Effort | None = None
         self.told: set[str] = set()
         self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
@@ -91,7 +92,36 @@ class LarikMagics(Magics):
         with self._told():
             verbs.routing(self, line.strip())
 
-    for magic in (larik, model_magic, routing_magic):  # IPython is not to expand {} and $ on our lines
+    def effort_magic(self, line: str) -> None:
+        """Show how hard models are to think in this notebook, or set it: `%effort high`, `%effort auto`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.effort(self, line.strip())
+
+    def model_settings_magic(self, line: str) -> None:
+        """Show what is set for a model and what is sent of it, or set it: `%model_settings [MODEL] temperature=0.2`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.model_settings(self, line.strip())
+
+    def short_names(self) -> dict[str, Callable[[str], None]]:
+        """Return the magics that are registered where their names are free."""
+        return {
+            "model": self.model_magic,
+            "routing": self.routing_magic,
+            "effort": self.effort_magic,
+            "model_settings": self.model_settings_magic,
+        }
+
+    for magic in (
+        larik,
+        model_magic,
+        routing_magic,
+        effort_magic,
+        model_settings_magic,
+    ):  # IPython is not to expand {} and $ on our lines
         setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
     del magic
 
@@ -159,6 +189,7 @@ class LarikMagics(Magics):
         key = name or MAIN
         if key not in self.sessions:
             self.sessions[key] = Session()
+            self.sessions[key].effort = self.effort
         return self.sessions[key]
 
     def known(self, name: str | None) -> Session | None:

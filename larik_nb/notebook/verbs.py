@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from larik_nb.notebook.meter import Report
     from larik_nb.notebook.steps import Steps
     from larik_nb.notebook.widgets._base import Panel
+    from larik_nb.providers._probe import Probed
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
@@ -151,7 +152,9 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
     route, config = magics.route(session), session.config
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {_source(magics, session)}"]
-    parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
+    probed = _probed(route)
+    window = (probed.limit if probed else None) or (known.window if known else None)
+    parts.append(f"{display.tokens(window)} window" if window else "window unknown")
     price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
         parts.append(
@@ -162,7 +165,17 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
             display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
         )
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
+    if probed and probed.tools is not None:
+        abilities = [word for word in abilities if word != "tools"] + ["tools" if probed.tools else "no tools"]
     return " · ".join([*parts, *filter(None, [" ".join(abilities)]), *_doubts(session, route)])
+
+
+def _probed(route: Route) -> Probed | None:
+    """Return what the model's server says of it; None where there is none to ask."""
+    from larik_nb import portal
+    from larik_nb.providers._probe import ModelProber
+
+    return portal.wait(route.provider.probe(route.model)) if isinstance(route.provider, ModelProber) else None
 
 
 def _doubts(session: Session, route: Route) -> Iterator[str]:
@@ -315,6 +328,27 @@ def _turns(magics: LarikMagics) -> list[Turn]:
     return [turn for session in magics.sessions.values() for turn in session.turns]
 
 
+def effort(magics: LarikMagics, line: str) -> None:
+    """Show how hard models are to think, or set it for all conversations of this notebook."""
+    from larik_nb.notebook import effort as told
+
+    if line:
+        magics.effort = told.read(line)
+        for session in magics.sessions.values():
+            session.effort = magics.effort
+    session = magics.session(None)
+    say(magics, told.told(magics.effort, _spec_or_none(magics, session), session.config))
+
+
+def model_settings(magics: LarikMagics, line: str) -> None:
+    """Show what is set for a model and what is sent of it, or change it."""
+    from larik_nb.notebook import model_settings as told
+
+    session = magics.session(None)
+    text, rows = told.answer(_words(line), session.config, _spec_or_none(magics, session), magics.effort)
+    _show(magics, text, rows)
+
+
 def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
@@ -323,12 +357,11 @@ def _words(line: str) -> list[str]:
 
 
 def _health(magics: LarikMagics) -> dict[str, str]:
-    """Return what this notebook knows of models: the last answer of each, and which are left alone for now."""
-    from larik_nb.notebook.picker import cooling_words
-    from larik_nb.routing.cooldown import COOLDOWNS
+    """Return what is known of models: the last answer of each in this notebook, and what their chains made of them."""
+    from larik_nb.routing.cooldown import ANSWERED, health
 
-    answered = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
-    return answered | {c.spec: cooling_words(c.left_s, c.reason) for c in COOLDOWNS.snapshot()}
+    ended = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
+    return ended | {spec: words for spec, words in health().items() if words != ANSWERED or spec not in ended}
 
 
 def _ended(turn: Turn) -> str:
@@ -433,6 +466,18 @@ VERBS = {
         routing,
         value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
         takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
+    ),
+    "effort": Verb(
+        "show how hard models are to think, or set it for this notebook; %effort where that name is free",
+        effort,
+        1,
+        "[LEVEL|auto]",
+    ),
+    "model_settings": Verb(
+        "show what is set for a model and what is sent of it, or set it; %model_settings where that name is free",
+        model_settings,
+        value="[MODEL] [NAME=VALUE …]",
+        takes=r"\S*(?:\s+[a-z_]+=\S*)*",
     ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(
