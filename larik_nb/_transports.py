@@ -274,8 +274,18 @@ class _Socket(asyncio.Protocol):
         self._used = False
 
     # the connection's side
-    async def read(self, max_bytes: int, timeout: float | None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float, until: float | None = None) -> bytes:
+        """Return what h11 is to read next.
+
+        Args:
+            max_bytes: At most so much of the socket's own.
+            timeout: Seconds without a byte.
+            until: The loop's time by which something that h11 can use must be there; each byte that cannot be used
+                would otherwise begin the waiting anew.
+        """
         while True:
+            if until is not None and (timeout := until - asyncio.get_running_loop().time()) <= 0:
+                raise ReadTimeout("no answer within the stall limit")
             data = await self.raw(max_bytes, timeout)
             if not data:
                 return self._chunks.end()
@@ -397,9 +407,7 @@ class _Connection:
 
     async def _event(self, stall_s: float, until: float | None = None) -> Any:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            if until is not None and (stall_s := until - asyncio.get_running_loop().time()) <= 0:
-                raise ReadTimeout("no answer within the stall limit")
-            data = await self._wire.read(_READ_BYTES, stall_s)
+            data = await self._wire.read(_READ_BYTES, stall_s, until)
             if not data and self._http.their_state is h11.SEND_RESPONSE:
                 raise RemoteProtocolError("the server ended the connection before it answered")
             self._http.receive_data(data)
