@@ -250,9 +250,9 @@ class Catalog:
         Returns:
             USD; 0.0 for what runs on the user's own machine or plan; None when the tokens or the price are unknown.
         """
-        if usage is None:
-            return None
         found = self.find(provider, model)
+        if usage is None:  # what costs nothing need not be counted
+            return 0.0 if provider.lower() in self.free and not (found and found.prices) else None
         moment = _utc(at)
         row = found.price(usage.prompt, moment) if found else None
         if row is not None:

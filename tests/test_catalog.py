@@ -191,6 +191,14 @@ def test_what_runs_here_costs_nothing(provider: str) -> None:
     assert catalog.cost(MILLION, provider, "gpt-5") == 0.0
 
 
+def test_what_costs_nothing_need_not_be_counted() -> None:
+    priced = catalog.shipped().with_own({}, {"ollama/m": {"input": 1.0, "output": 1.0}})
+
+    assert catalog.cost(None, "ollama", "m") == 0.0
+    assert catalog.cost(None, "openai", "gpt-5") is None
+    assert priced.cost(None, "ollama", "m") is None
+
+
 def test_unknown_is_not_zero() -> None:
     assert catalog.cost(None, "anthropic", "claude-opus-5") is None
     assert catalog.cost(None, "local", "smollm2-135m") is None
