@@ -342,6 +342,12 @@ class _Socket(asyncio.Protocol):
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check)
 
+    def rest_idle(self) -> None:
+        """Wake nobody while nothing is asked."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _check(self) -> None:
         self._timer = None
         if not self._deadline or self._reader is None:
@@ -418,6 +424,7 @@ class _Connection:
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE or self._wire.readable:
             return False
         self._http.start_next_cycle()
+        self._wire.rest_idle()
         return True
 
     @property
@@ -464,6 +471,18 @@ class _Place(NamedTuple):
     def key(self) -> tuple[str, str, int, Proxy | None]:
         """What requests must share to share a connection."""
         return self.scheme, self.host, self.port, self.proxy
+
+
+async def _numbered(host: str, port: int) -> socket.socket:
+    """Return a socket that is connected to an address of numbers."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)  # noqa: FBT003  # asyncio wants it so
+        await asyncio.get_running_loop().sock_connect(opened, (host, port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 class PoolTransport:
@@ -555,10 +574,13 @@ class PoolTransport:
         if secure:
             context = self._tls_context(self._network.ca_file)
             tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
-        # A number is one address: there is nothing to race, and racing costs as much as connecting on this machine.
-        delay_s = None if _IS_NUMBER(host) else _NEXT_ADDRESS_S
         loop = asyncio.get_running_loop()
-        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=delay_s, **tls)
+        if _IS_NUMBER(host):
+            # One address, of which there is nothing to look up and nothing to race: either costs as much as connecting.
+            tls["sock"] = await _numbered(host, port)
+        else:
+            tls |= {"host": host, "port": port, "happy_eyeballs_delay": _NEXT_ADDRESS_S}
+        transport, wire = await loop.create_connection(_Socket, **tls)
         opened: socket.socket = transport.get_extra_info("socket")
         for option in _keepalive():
             opened.setsockopt(*option)
