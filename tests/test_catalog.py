@@ -191,6 +191,15 @@ def test_what_runs_here_costs_nothing(provider: str) -> None:
     assert catalog.cost(MILLION, provider, "gpt-5") == 0.0
 
 
+def test_looking_up_names_without_end_keeps_few_of_them() -> None:
+    own = catalog.shipped().with_own({"corp/a": {"window": 5}}, {})
+    for number in range(2 * catalog.MOST_FOUND):
+        assert own.find("corp", f"m{number}") is None
+
+    assert len(own._found) <= catalog.MOST_FOUND
+    assert own.find("Corp", "a") is own.find("corp", "a")
+
+
 def test_what_costs_nothing_need_not_be_counted() -> None:
     priced = catalog.shipped().with_own({}, {"ollama/m": {"input": 1.0, "output": 1.0}})
 
