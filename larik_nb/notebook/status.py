@@ -236,7 +236,7 @@ class Status:
         """Send the state, if it changed."""
         with self._lock:
             self.state = state
-            if state == self._said or not self._is_watched():
+            if state == self._said or (self._comm is None and not self._is_watched()):
                 return
             self._said = state
             if self._comm is None:

@@ -188,6 +188,7 @@ def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """Open an empty page; afterwards keep a picture of it, and fail on an error that no code caught."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
+    page.set_default_timeout(STEP_MS / 4)
     uncaught: list[str] = []
     page.on("pageerror", lambda error: uncaught.append(str(error)))
     yield page

@@ -246,6 +246,17 @@ def test_a_tool_that_runs_notebooks_hears_of_no_comm(comms: list[FakeComm]) -> N
     assert not status.open_picker()
 
 
+def test_an_open_line_carries_what_no_cell_says(comms: list[FakeComm]) -> None:
+    """A model chosen in the page's dialog is said at once, although no cell runs then."""
+    shell = Shell()
+    status = Status(shell)
+    status.say(State(model="a/b"))
+    shell._parent = {"content": {"comm_id": "x"}}
+    status.say(State(model="a/c"))
+
+    assert comms[0].sent[-1]["model"] == "a/c"
+
+
 def test_a_hello_is_answered_with_the_state_of_now(comms: list[FakeComm]) -> None:
     status = Status(Shell())
     status.say(State(model="a/b"))

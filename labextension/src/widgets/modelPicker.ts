@@ -124,10 +124,9 @@ export class ModelPicker extends Widget implements Dialog.IBodyWidget<string | n
     node.id = `${this._id}-${at}`;
     node.className = 'larik-ModelPicker-option';
     node.setAttribute('role', 'option');
-    node.append(part('larik-ModelPicker-spec', row.spec), part('larik-ModelPicker-details', details(row, this._trans)));
-    if (row.spec === this._current) {
-      node.append(part('larik-ModelPicker-current', this._trans.__('current')));
-    }
+    const mark = row.spec === this._current ? [part('larik-ModelPicker-current', this._trans.__('current'))] : [];
+    const known = part('larik-ModelPicker-details', details(row, this._trans));
+    node.append(part('larik-ModelPicker-spec', row.spec), ...mark, known);
     const option = { spec: row.spec, node, shown: (node.textContent ?? '').toLowerCase() };
     node.addEventListener('click', () => {
       this._activate(option);
