@@ -64,9 +64,9 @@ export class Commands {
       focusNodeSelector: 'input'
     });
     dialog.addClass('larik-ModelDialog');
-    session.models().then(
+    session.models(
       listed => picker.fill(listed),
-      (reason: Error) => picker.fail(reason.message)
+      reason => picker.fail(reason)
     );
     const { button, value } = await dialog.launch();
     if (button.accept && value) {

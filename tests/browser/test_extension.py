@@ -100,6 +100,44 @@ def test_an_error_can_be_fixed_by_one_click(lab: Lab, page: Any) -> None:
     assert len(_sources(page)) == 4
 
 
+MENDS = """
+from larik_nb.providers.scripted import ScriptedProvider
+answer = "The name is misspelt.\\n\\n```python\\ntotal = 1\\nprint(total)\\n```"
+magics.session(None).model = ScriptedProvider([answer])
+"""
+
+
+def _ask_to_fix(lab: Lab, page: Any, name: str) -> None:
+    """Have a fix proposed, and the question asked whether to apply it."""
+    lab.open(page, lab.notebook(name, LOAD + MENDS, FAILS))
+    lab.run(page, 0)
+    wait(page, RUN_FAILING, 1)
+    page.locator(FIX).click(no_wait_after=True)
+    page.locator("button", has_text="Yes").wait_for()
+
+
+def test_a_fix_is_shown_asked_about_and_put_into_the_cell(lab: Lab, page: Any) -> None:
+    """The whole way: the button, the answer with what would change, Yes, the cell; it can be undone."""
+    _ask_to_fix(lab, page, "whole")
+    _says(page, 2, "The name is misspelt.")
+    _picture(page, "fix asked")
+    page.locator("button", has_text="Yes").click()
+    page.wait_for_function(f"([text]) => ({SOURCES})()[1] === text", arg=["total = 1\nprint(total)"])
+    _says(page, 2, "applied")
+
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.undo()")
+    assert _sources(page)[1] == FAILS
+
+
+def test_a_fix_is_not_put_over_what_was_typed_meanwhile(lab: Lab, page: Any) -> None:
+    _ask_to_fix(lab, page, "meanwhile")
+    page.evaluate(TYPE, [1, FAILS + "  # mine"])
+    page.locator("button", has_text="Yes").click()
+
+    _says(page, 2, "the cell was not changed: the cell was changed meanwhile")
+    assert _sources(page)[1] == FAILS + "  # mine"
+
+
 def test_there_is_no_button_without_our_kernel_side_nor_on_a_question_that_failed(lab: Lab, page: Any) -> None:
     """It shows as soon as the extension is loaded, and goes when the error does."""
     lab.open(page, lab.notebook("quiet", "1 / 0", LOAD, "%%larik -m nope/nope\nhi", "print('mended')"))
@@ -265,20 +303,45 @@ def test_dark_theme(lab: Lab, page: Any) -> None:
     _theme(page, "Light")  # or the tests that follow would be in the dark
 
 
+SAVE = """async raw => {
+  const { settings } = window.jupyterapp.serviceManager;
+  await settings.save('larik-nb:settings', raw);
+}"""
+
+
+def test_the_settings_turn_each_part_off(lab: Lab, page: Any) -> None:
+    file = lab.notebook("settings", LOAD, FAILS, PROMPT)
+    lab.open(page, file)
+    try:
+        wait(page, SAVE, '{"statusItem": false, "highlighting": false, "buttons": false}')
+        lab.open(page, file)
+        lab.run(page, 0)
+        wait(page, RUN_FAILING, 1)
+        page.wait_for_function("() => window.jupyterapp.commands.isEnabled('larik-nb:fix-cell')")
+        assert page.locator(FIX).is_hidden()
+        assert page.locator(".larik-ModelItem").is_hidden()
+        assert _pieces(page, 2, "name") == []
+    finally:
+        wait(page, SAVE, "{}")
+    lab.open(page, file)
+    page.locator(FIX).wait_for(state="visible")
+    assert page.locator(".larik-ModelItem").is_visible()
+
+
 # -- the models -------------------------------------------------------------------------------------------------------
 MODELS = """
 async def rows(data):
     names = ["scripted/demo", "cloud/big", "cloud/small", "local/tiny"]
-    known = dict(window=1_000_000, input_usd=2, output_usd=10, free="", abilities=["vision", "tools"], ends="")
+    known = dict(window="1M", price="$2/$10", abilities=["vision", "tools"], state="ok", ready=True)
     models = [known | {"spec": name} for name in names]
-    models[3] |= {"free": "local", "window": 32_768, "abilities": []}
-    return {"type": "models", "models": models, "problem": "gemini: no key"}
+    models[3] |= {"price": "free (local)", "window": "33k", "abilities": []}
+    yield {"type": "models", "models": models, "problem": "gemini: no key", "asking": False}
 chosen = []
 async def choose(data):
     chosen.append(data["spec"])
     magics.chosen = "scripted/" + data["spec"].partition("/")[2]
     magics.say_status(magics.session(None))
-    return {"type": "chosen", "ok": True, "text": magics.chosen}
+    yield {"type": "chosen", "ok": True, "text": magics.chosen}
 magics.status._answers = {"models": rows, "choose": choose}
 """
 

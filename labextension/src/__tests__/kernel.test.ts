@@ -145,9 +145,14 @@ describe('LarikSession', () => {
     const session = sessionOn(kernel);
     const comm = kernel.open(TARGET, message());
 
-    const models = session.models();
-    comm.say({ type: 'models', models: [], problem: 'none is set up' });
-    expect(await models).toEqual({ models: [], problem: 'none is set up' });
+    const tell = vi.fn();
+    session.models(tell, vi.fn());
+    comm.say({ type: 'models', models: [], problem: '', asking: true });
+    comm.say({ type: 'models', models: [], problem: 'none is set up', asking: false });
+    expect(tell.mock.calls).toEqual([
+      [{ models: [], problem: '', asking: true }],
+      [{ models: [], problem: 'none is set up', asking: false }]
+    ]);
 
     const chosen = session.choose('a/b');
     expect(comm.sent.slice(1)).toEqual([{ type: 'models' }, { type: 'choose', spec: 'a/b' }]);
@@ -160,9 +165,12 @@ describe('LarikSession', () => {
     const session = sessionOn(kernel);
     kernel.open(TARGET, message());
 
-    const models = session.models();
+    const fail = vi.fn();
+    session.models(vi.fn(), fail);
+    const chosen = session.choose('a/b');
     kernel.statusChanged.emit('dead');
-    await expect(models).rejects.toThrow('the kernel has gone');
+    expect(fail).toHaveBeenCalledWith('the kernel has gone');
+    await expect(chosen).rejects.toThrow('the kernel has gone');
   });
 
   it('leaves its target when disposed', () => {

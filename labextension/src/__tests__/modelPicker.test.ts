@@ -1,41 +1,26 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { IModelRow } from '../protocol';
-import { details, matches, ModelPicker, tokens } from '../widgets/modelPicker';
+import { details, matches, ModelPicker } from '../widgets/modelPicker';
 import { trans } from './fakes';
 
 function row(changes: Partial<IModelRow> = {}): IModelRow {
   return {
     spec: 'cloud/big',
-    window: 200_000,
-    inputUsd: 2,
-    outputUsd: 10,
-    free: '',
+    window: '200k',
+    price: '$2/$10',
     abilities: ['vision', 'tools'],
+    state: 'ok',
+    ready: true,
     ends: '',
     ...changes
   };
 }
 
-describe('tokens', () => {
-  it.each([
-    [900, '900'],
-    [32_768, '33k'],
-    [200_000, '200k'],
-    [1_000_000, '1M'],
-    [1_048_576, '1M'],
-    [999_700, '1M'],
-    [2_500_000, '2.5M']
-  ])('writes %d as %s', (count, text) => {
-    expect(tokens(count)).toBe(text);
-  });
-});
-
 describe('details', () => {
   it.each<[string, Partial<IModelRow>]>([
-    ['200k window · $2/$10 · vision tools', {}],
-    ['200k window · $0.10/$0.50 · vision tools', { inputUsd: 0.1, outputUsd: 0.5 }],
-    ['price unknown · until 2027-01-01', { window: null, inputUsd: null, abilities: [], ends: '2027-01-01' }],
-    ['free (local)', { window: null, inputUsd: null, outputUsd: null, free: 'local', abilities: [] }]
+    ['200k · $2/$10 · vision tools', {}],
+    ['price unknown · until 2027-01-01', { window: '', price: 'price unknown', abilities: [], ends: '2027-01-01' }],
+    ['200k · $2/$10 · vision tools · no key', { ready: false, state: 'no key' }]
   ])('reads %s', (text, changes) => {
     expect(details(row(changes), trans)).toBe(text);
   });
@@ -88,7 +73,7 @@ describe('ModelPicker', () => {
 
   it('begins at the current model and goes round with the arrows', () => {
     const [picker, input] = make();
-    picker.fill({ models: ROWS, problem: '' });
+    picker.fill({ models: ROWS, problem: '', asking: false });
     expect(picker.getValue()).toBe('cloud/small');
     expect(press(input, 'ArrowDown')).toBe(false);
     expect(picker.getValue()).toBe('local/tiny');
@@ -101,7 +86,7 @@ describe('ModelPicker', () => {
 
   it('tells assistive technology which one is active', () => {
     const [picker, input] = make();
-    picker.fill({ models: ROWS, problem: '' });
+    picker.fill({ models: ROWS, problem: '', asking: false });
     const active = picker.node.querySelectorAll('[aria-selected=true]');
     expect(active).toHaveLength(1);
     expect(active[0]?.id).toBe(input.getAttribute('aria-activedescendant'));
@@ -109,7 +94,7 @@ describe('ModelPicker', () => {
 
   it('keeps the active one while it matches, else takes the first that does', () => {
     const [picker, input] = make();
-    picker.fill({ models: ROWS, problem: 'gemini: no key' });
+    picker.fill({ models: ROWS, problem: 'gemini: no key', asking: false });
     type(input, 'cloud');
     expect(picker.getValue()).toBe('cloud/small');
     expect(note(picker)).toBe('2 models · gemini: no key');
@@ -121,9 +106,19 @@ describe('ModelPicker', () => {
     expect(note(picker)).toBe('No model matches · gemini: no key');
   });
 
+  it('stays where the user is when the list grows', () => {
+    const [picker, input] = make();
+    picker.fill({ models: ROWS, problem: '', asking: true });
+    expect(note(picker)).toBe('3 models · asking the providers for more…');
+    press(input, 'ArrowDown');
+    picker.fill({ models: [row({ spec: 'new/first' }), ...ROWS], problem: '', asking: false });
+    expect(picker.getValue()).toBe('local/tiny');
+    expect(note(picker)).toBe('4 models');
+  });
+
   it('takes a row that is clicked', () => {
     const [picker, , take] = make();
-    picker.fill({ models: ROWS, problem: '' });
+    picker.fill({ models: ROWS, problem: '', asking: false });
     picker.node.querySelectorAll<HTMLElement>('[role=option]')[2]?.click();
     expect(picker.getValue()).toBe('local/tiny');
     expect(take).toHaveBeenCalledTimes(1);
@@ -131,7 +126,7 @@ describe('ModelPicker', () => {
 
   it('shows names as text, whatever is in them', () => {
     const [picker] = make(null);
-    picker.fill({ models: [row({ spec: 'x/<img src=y onerror=z>' })], problem: '' });
+    picker.fill({ models: [row({ spec: 'x/<img src=y onerror=z>' })], problem: '', asking: false });
     expect(picker.node.querySelector('img')).toBeNull();
     expect(picker.node.textContent).toContain('x/<img src=y onerror=z>');
   });

@@ -5,15 +5,7 @@ import { message } from './fakes';
 
 const INSERT = { type: 'insert', id: '1', cell_id: null, cells: [{ kind: 'markdown', source: '# x' }] };
 const REPLACE = { type: 'replace', id: '2', cell_id: 'c', digest: 'd', source: 's' };
-const ROW = {
-  spec: 'a/b',
-  window: 1000,
-  input_usd: 2,
-  output_usd: null,
-  free: '',
-  abilities: ['tools', 3],
-  ends: '2027-01-01'
-};
+const ROW = { spec: 'a/b', window: '1M', price: '$2/$10', abilities: ['tools', 3], state: 'ok', ready: true };
 
 describe('parse', () => {
   it('reads a state', () => {
@@ -42,21 +34,15 @@ describe('parse', () => {
   });
 
   it('reads the models it can, and leaves out the others', () => {
-    expect(parse({ type: 'models', models: [ROW, { spec: 7 }, 'a/c'], problem: 'p' })).toEqual({
+    expect(parse({ type: 'models', models: [ROW, { spec: 7 }, 'a/c', { spec: 'a/d' }], problem: 'p', asking: true })).toEqual({
       type: 'models',
       listed: {
         models: [
-          {
-            spec: 'a/b',
-            window: 1000,
-            inputUsd: 2,
-            outputUsd: null,
-            free: '',
-            abilities: ['tools'],
-            ends: '2027-01-01'
-          }
+          { spec: 'a/b', window: '1M', price: '$2/$10', abilities: ['tools'], state: 'ok', ready: true, ends: '' },
+          { spec: 'a/d', window: '', price: '', abilities: [], state: '', ready: false, ends: '' }
         ],
-        problem: 'p'
+        problem: 'p',
+        asking: true
       }
     });
   });
