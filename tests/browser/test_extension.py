@@ -113,7 +113,7 @@ def _ask_to_fix(lab: Lab, page: Any, name: str) -> None:
     lab.run(page, 0)
     wait(page, RUN_FAILING, 1)
     page.locator(FIX).click(no_wait_after=True)
-    page.locator("button", has_text="Yes").wait_for()
+    page.locator("button.larik-main", has_text="Yes").wait_for()
 
 
 def test_a_fix_is_shown_asked_about_and_put_into_the_cell(lab: Lab, page: Any) -> None:
@@ -121,7 +121,7 @@ def test_a_fix_is_shown_asked_about_and_put_into_the_cell(lab: Lab, page: Any) -
     _ask_to_fix(lab, page, "whole")
     _says(page, 2, "The name is misspelt.")
     _picture(page, "fix asked")
-    page.locator("button", has_text="Yes").click()
+    page.locator("button.larik-main", has_text="Yes").click()
     page.wait_for_function(f"([text]) => ({SOURCES})()[1] === text", arg=["total = 1\nprint(total)"])
     _says(page, 2, "applied")
 
@@ -132,7 +132,7 @@ def test_a_fix_is_shown_asked_about_and_put_into_the_cell(lab: Lab, page: Any) -
 def test_a_fix_is_not_put_over_what_was_typed_meanwhile(lab: Lab, page: Any) -> None:
     _ask_to_fix(lab, page, "meanwhile")
     page.evaluate(TYPE, [1, FAILS + "  # mine"])
-    page.locator("button", has_text="Yes").click()
+    page.locator("button.larik-main", has_text="Yes").click()
 
     _says(page, 2, "the cell was not changed: the cell was changed meanwhile")
     assert _sources(page)[1] == FAILS + "  # mine"
@@ -324,6 +324,7 @@ def test_the_settings_turn_each_part_off(lab: Lab, page: Any) -> None:
     finally:
         wait(page, SAVE, "{}")
     lab.open(page, file)
+    wait(page, RUN_FAILING, 1)
     page.locator(FIX).wait_for(state="visible")
     assert page.locator(".larik-ModelItem").is_visible()
 

@@ -12,8 +12,8 @@ import comm
 import pytest
 
 from larik_nb.notebook import picking
-from larik_nb.notebook.status import Edit, Front, NewCell, Outcome, State, Status
 from larik_nb.notebook.picker import Shelf
+from larik_nb.notebook.status import Edit, Front, NewCell, Outcome, State, Status
 from larik_nb.providers._listing import Listing
 from larik_nb.routing.budget import BudgetLimits
 
