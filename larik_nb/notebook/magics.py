@@ -6,7 +6,7 @@ All else is imported when a magic is first used, so that loading stays quick.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -242,15 +242,15 @@ class LarikMagics(Magics):
         for told in list(self.on_status):
             told(session, self.status.state.running)
 
-    async def _models(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _models(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         from larik_nb.notebook import picking
 
-        return await picking.models(self, data)
+        return picking.models(self, data)
 
-    async def _choose(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _choose(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         from larik_nb.notebook import picking
 
-        return await picking.choose(self, data)
+        return picking.choose(self, data)
 
 
 def _body(cell: str) -> str:
