@@ -120,11 +120,12 @@ def test_a_key_is_typed_into_a_card_and_nowhere_else(lab: Lab, page: Any) -> Non
 
 
 LONG = """\
-paragraph = "Words that fill a line and more, with *emphasis*, `code` and $x^2$ in it. " * 7
+paragraph = "Words that fill a line and more, with *emphasis* and `code` in it. " * 7 + "So $x^2 = y$ at $5."
 long = "\\n\\n".join([paragraph, "```python\\n" + "x = 1\\n" * 30 + "```", "- a\\n- b\\n- c"] * 72)[:50_000]
 provider = ScriptedProvider([long] * 2, delay_s=0.0002)
 magics.session("long").model = provider
-len(long)
+from IPython.display import Markdown
+Markdown("$x$")  # the page loads what draws formulas, once and for whoever shows the first
 """
 WATCH = """() => {
   window.larikTasks = [];
@@ -139,6 +140,7 @@ def test_a_long_answer_never_blocks_the_page(lab: Lab, page: Any) -> None:
     lab.open(page, file)
     lab.run(page, 0)
     lab.run(page, 1)
+    page.wait_for_selector("mjx-container", timeout=20_000)
     page.evaluate(WATCH)
 
     page.evaluate(START, 2)
