@@ -5,23 +5,25 @@ All else is imported when a magic is first used, so that loading stays quick.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
-from larik_nb.notebook.status import Status
+from larik_nb.notebook.status import State, Status
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from larik_nb.agent.session import Route, Session
+    from larik_nb.notebook.fix import Failed
     from larik_nb.notebook.options import Asked
     from larik_nb.notebook.place import Place
     from larik_nb.notebook.steps import Steps
-    from larik_nb.types import Message
+    from larik_nb.types import Effort, Message
 
 MAIN = "main"
 _MARKERS = ("# NBVAL_", "#NBVAL_", "# nbval-", "#nbval-")
@@ -36,13 +38,16 @@ class LarikMagics(Magics):
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         super().__init__(shell, **traits)
         self.ip = shell
-        self.status = Status(shell)
+        self.status = Status(shell, {"models": self._models, "choose": self._choose})
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
+        self.effort: Effort | None = None
         self.told: set[str] = set()
+        self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.failed: OrderedDict[str, Failed] = OrderedDict()
         self.is_awaiting = False
         self.blocking_form: tuple[str, str] | None = None
 
@@ -87,7 +92,36 @@ class LarikMagics(Magics):
         with self._told():
             verbs.routing(self, line.strip())
 
-    for magic in (larik, model_magic, routing_magic):  # IPython is not to expand {} and $ on our lines
+    def effort_magic(self, line: str) -> None:
+        """Show how hard models are to think in this notebook, or set it: `%effort high`, `%effort auto`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.effort(self, line.strip())
+
+    def model_settings_magic(self, line: str) -> None:
+        """Show what is set for a model and what is sent of it, or set it: `%model_settings [MODEL] temperature=0.2`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.model_settings(self, line.strip())
+
+    def short_names(self) -> dict[str, Callable[[str], None]]:
+        """Return the magics that are registered where their names are free."""
+        return {
+            "model": self.model_magic,
+            "routing": self.routing_magic,
+            "effort": self.effort_magic,
+            "model_settings": self.model_settings_magic,
+        }
+
+    for magic in (
+        larik,
+        model_magic,
+        routing_magic,
+        effort_magic,
+        model_settings_magic,
+    ):  # IPython is not to expand {} and $ on our lines
         setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
     del magic
 
@@ -155,6 +189,7 @@ class LarikMagics(Magics):
         key = name or MAIN
         if key not in self.sessions:
             self.sessions[key] = Session()
+            self.sessions[key].effort = self.effort
         return self.sessions[key]
 
     def known(self, name: str | None) -> Session | None:
@@ -184,14 +219,38 @@ class LarikMagics(Magics):
                 raise
             raise ConfigError(error.message, source=self.chosen_by) from error
 
-    def say_status(self, session: Session, *, running: bool) -> None:
-        """Tell the front end who is asked and what it has cost."""
+    def say_status(self, session: Session, *, running: bool | None = None) -> None:
+        """Tell the front end who is asked and what it has cost; whether a turn runs stays where nothing is said of it."""
         from larik_nb.errors import LarikError
+        from larik_nb.routing._config import budget_limits
+        from larik_nb.routing.budget import BudgetLimits
 
-        spec = None
-        with suppress(LarikError):  # nothing is set up: there is no model to name
+        spec, limits = None, BudgetLimits()
+        with suppress(LarikError):  # nothing is set up, or the settings cannot be read: there is no model to name
+            limits = budget_limits(session.config)
             spec = self.route(session).spec
-        self.status.say(model=spec, session_usd=session.cost_usd, running=running)
+        spent = session.spent
+        state = State(
+            model=spec,
+            session_usd=spent.usd,
+            at_least=spent.at_least,
+            budget_usd=limits.session_usd,
+            level=limits.level(spent.usd),
+            running=self.status.state.running if running is None else running,
+        )
+        self.status.say(state)
+        for told in list(self.on_status):
+            told(session, self.status.state.running)
+
+    async def _models(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        from larik_nb.notebook import picking
+
+        return await picking.models(self, data)
+
+    async def _choose(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        from larik_nb.notebook import picking
+
+        return await picking.choose(self, data)
 
 
 def _body(cell: str) -> str:

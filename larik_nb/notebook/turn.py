@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session, Turn
-from larik_nb.notebook import asking, complete, display, failures, interpolate, local_model, render, widgets
+from larik_nb.notebook import asking, content, display, failures, formats, local_model, preview, render, widgets
 from larik_nb.notebook.interrupts import Cancels, Interrupts, at_once
 from larik_nb.notebook.late_bar import LateBar
 from larik_nb.providers.recorded import Recorder, ReplayProvider
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from larik_nb.notebook.options import Asked
     from larik_nb.notebook.place import Place
     from larik_nb.notebook.steps import Steps
-    from larik_nb.types import Message
+    from larik_nb.types import Block, Message
 
 _T = TypeVar("_T")
 
@@ -33,6 +33,9 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
     """
     if not text.strip():
         raise errors.ConfigError('nothing to ask: write the question under %%larik, or %larik -p "question"')
+    if asked.preview:
+        preview.show(magics, asked, text)
+        return None
     session = magics.session(asked.session)
     if asked.new:
         session.reset()
@@ -40,34 +43,18 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    notes: list[str] = []
     with at_once():
-        question = text if asked.raw else _filled(magics, text, notes)
         route = _route(magics, session, asked)
     yield from asking.put(magics.ip, local_model.offer(route, can_ask=place.can_ask))
+    with at_once():
+        sent = content.build(magics.ip, text, asked, route=route, catalog=session.config.catalog)
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
-    turn.note(*_slips(magics, session, asked), *notes)
+    turn.note(*_slips(magics, session, asked), *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
-    message = yield from turn.run(question, settings)
-    if asked.out:
-        magics.ip.user_ns[asked.out] = message
+    message = yield from turn.run(sent.parts, settings)
+    with at_once():
+        formats.keep(magics, asked, message)
     return message
-
-
-def _filled(magics: LarikMagics, text: str, notes: list[str]) -> str:
-    """Return the text with its names replaced; `notes` gets what went otherwise than it may have been meant."""
-    names = interpolate.undefined(text, magics.ip.user_ns)
-    if names:
-        are, they = ("is", "it stands") if len(names) == 1 else ("are", "they stand")
-        notes.append(f"{', '.join(names)} {are} not defined; sent as {they}")
-    return interpolate.expand(text, visible(magics.ip), note=notes.append)
-
-
-def visible(shell: Any) -> dict[str, Any]:
-    """Return the notebook's own variables."""
-    names = shell.user_ns
-    left_out = complete.hidden(names, shell.user_ns_hidden)
-    return {name: value for name, value in names.items() if name not in left_out}
 
 
 def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
@@ -146,7 +133,7 @@ class _Turn:
         for text in texts:
             self._answer.take(notice(text))
 
-    def run(self, question: str, settings: dict[str, Any]) -> Steps[Message]:
+    def run(self, question: tuple[str | Block, ...], settings: dict[str, Any]) -> Steps[Message]:
         """Ask and show; the answer, as the history has it.
 
         Raises:
@@ -158,12 +145,14 @@ class _Turn:
         except KeyboardInterrupt:
             raise failures.Interrupted from None
 
-    def _run(self, question: str, settings: dict[str, Any], interrupts: Interrupts) -> Steps[Message]:
+    def _run(
+        self, question: tuple[str | Block, ...], settings: dict[str, Any], interrupts: Interrupts
+    ) -> Steps[Message]:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.history)
         count = self._magics.ip.execution_count
         with http.resting(render.REST_S):
-            reader = self._session.stream(question, model=self._route, cell=count, **settings)
+            reader = self._session.stream(*question, model=self._route, cell=count, **settings)
         try:
             with reader:
                 interrupts.allow()

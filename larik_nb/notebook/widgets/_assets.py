@@ -9,16 +9,16 @@ _STATIC = files("larik_nb.notebook.widgets") / "static"
 
 
 @cache
-def esm(name: str) -> str:
-    """Return the module of the widget `name`: what all share, then its own text, which exports `render`."""
-    return "\n".join((_read("common.js"), _read(f"{name}.js")))
+def esm(name: str, *parts: str) -> str:
+    """Return the module of the widget `name`: what all share, the parts it shares with some, then its own text."""
+    return "\n".join(_read(f"{file}.js") for file in ("common", *parts, name))
 
 
 @cache
-def css(name: str | None = None) -> str:
-    """Return the style all share, followed by the widget's own where `static/NAME.css` is one."""
-    own = _STATIC / f"{name}.css"
-    return "\n".join([_read("style.css"), *([_read(own.name)] if name and own.is_file() else [])])
+def css(name: str | None = None, *parts: str) -> str:
+    """Return the style all share, then that of the parts, then the widget's own where `static/NAME.css` is one."""
+    own = [f"{name}.css"] if name and (_STATIC / f"{name}.css").is_file() else []
+    return "\n".join(map(_read, ["style.css", *(f"{part}.css" for part in parts), *own]))
 
 
 def _read(file: str) -> str:
