@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
+from larik_nb.notebook.pictures import Pictures
 from larik_nb.notebook.status import State, Status
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class LarikMagics(Magics):
         self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.pictures = Pictures(shell)
         self.failed: OrderedDict[str, Failed] = OrderedDict()
         self.is_awaiting = False
         self.blocking_form: tuple[str, str] | None = None

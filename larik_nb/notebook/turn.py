@@ -47,7 +47,9 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
         route = _route(magics, session, asked)
     yield from asking.put(magics.ip, local_model.offer(route, can_ask=place.can_ask))
     with at_once():
-        sent = content.build(magics.ip, text, asked, route=route, catalog=session.config.catalog)
+        sent = content.build(
+            magics.ip, text, asked, route=route, catalog=session.config.catalog, pictures=magics.pictures
+        )
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
     turn.note(*_slips(magics, session, asked), *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
