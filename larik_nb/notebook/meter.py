@@ -265,26 +265,28 @@ def _parts(
     if not report.turns:
         yield paragraph(["nothing was asked yet", *_shown_lines(report)])
         return
-    yield table([("model", *_HEAD), *_rows(report.models, report), ("all", *_figures(report.total), "")])
+    yield table(_table("model", (*report.models, report.total), report))
     if lines := _shown_lines(report):
         yield paragraph(lines)
     if len(report.roles) > 1:
-        yield table([("role", *_HEAD), *_rows(report.roles, report)])
+        yield table(_table("role", report.roles, report))
     if len(report.cells) > 1:
-        yield table([("dearest cells", *_HEAD), *_rows(report.cells[:MOST_CELLS], report)])
+        yield table(_table("dearest cells", report.cells[:MOST_CELLS], report))
     if len(report.turns) > 1:
         yield table([("turn", "model", "in", "out", "cost", "session"), *_turn_rows(report.turns)])
     if marks := list(_marks(report.turns)):
         yield paragraph(marks)
 
 
-_HEAD = ("turns", "in", "cached", "out", "cost", "share")
-
-
-def _rows(sums: Sequence[Sum], report: Report) -> Iterator[tuple[str, ...]]:
+def _table(name: str, sums: Sequence[Sum], report: Report) -> list[tuple[str, ...]]:
+    """Return a row for each sum under a head, with bars where there is something to compare."""
+    rows = [(name, "turns", "in", "cached", "out", "cost"), *((row.name, *_figures(row)) for row in sums)]
     whole = report.total.spent.usd
-    for row in sums:
-        yield (row.name, *_figures(row), tables.bar(row.spent.usd / whole, 10) if whole else "")
+    parts = [row for row in sums if row is not report.total]
+    if not whole or len(parts) < 2:
+        return rows
+    bars = [tables.bar(row.spent.usd / whole, 10) if row is not report.total else "" for row in sums]
+    return [(*row, bar) for row, bar in zip(rows, ["share", *bars], strict=True)]
 
 
 def _figures(row: Sum) -> tuple[str, ...]:
