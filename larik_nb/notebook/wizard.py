@@ -147,8 +147,10 @@ class Wizard:
 
     def _choose(self, role: str, spec: str = "") -> list[Change]:
         """Give a role a model; none makes it the main one."""
-        self._preset = ""
-        return self._edit(f"{role}={spec}")
+        changes = self._edit(f"{role}={spec}")
+        if self._preset and suggest.decides(self._preset, role, routing.own(self._draft)):
+            self._preset = ""
+        return changes
 
     def _fallback(self, role: str, spec: str) -> list[Change]:
         """Add a model to ask when the role's own fails."""
@@ -342,7 +344,7 @@ class Wizard:
             return "not set, so it is the main model"
         if self._is_new(role.name):
             return f"{role.spec}: your choice, not saved yet"
-        return f"{role.spec}: set by {_shortened(role.source)}" if role.source else role.spec or ""
+        return f"{role.spec}: set by {routing.shortened(role.source)}" if role.source else role.spec or ""
 
     def _is_new(self, name: str) -> bool:
         return (("model",) if name == roles.MAIN else ("roles", name)) in self._changes
@@ -419,12 +421,6 @@ COMMANDS: Mapping[str, Callable[..., list[Change]]] = {
     "discard": Wizard._discard,
 }
 """What the wizard does besides saving, each with what it takes."""
-
-
-def _shortened(source: str) -> str:
-    """Return where a setting was read, "model in ~/.config/larik/config.json", without the name of the home folder."""
-    key, within, path = source.partition(" in ")
-    return f"{key}{within}{display.home_short(path)}"
 
 
 def more_turns(now: int) -> int:

@@ -134,7 +134,7 @@ export default panel(({ model, el, h, on, send, say, signal }) => {
     });
     const flags = steps.flatMap((step, index) => step.notices.map(text => h('li', {}, `turn ${index + 1}: ${text}`)));
     const notices = flags.length
-      ? h('details', {}, h('summary', {}, `▾ ${flags.length} notice${flags.length === 1 ? '' : 's'} on the way`), h('ul', {}, flags))
+      ? h('details', {}, h('summary', {}, `${flags.length} notice${flags.length === 1 ? '' : 's'} on the way`), h('ul', {}, flags))
       : null;
     const wasOpen = plot.querySelector('details')?.open;
     plot.replaceChildren(svg, ...(notices ? [notices] : []));

@@ -36,8 +36,9 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
   const usd = field('Budget, USD a session', '$', 'none', text => act('budget', { text }));
   const warn = field('Warn at percent', '', '80', text => act('warn', { text }));
   const typical = h('div', { class: 'larik-quiet' });
-  const diff = h('div', { class: 'larik-wizard-diff', hidden: true });
-  const theirs = h('div', { class: 'larik-wizard-diff larik-wizard-theirs', hidden: true });
+  const lines = (name, style) => h('div', { class: `larik-wizard-diff ${style}`, role: 'group', 'aria-label': name, tabindex: '0', hidden: true });
+  const diff = lines('What saving changes', '');
+  const theirs = lines('What somebody else saved meanwhile', 'larik-wizard-theirs');
   const note = h('div', { class: 'larik-wizard-note', hidden: true });
   const help = h('dl', { class: 'larik-wizard-help', hidden: true });
   const save = h('button', { class: 'larik-main', on: { click: () => post({ type: 'save' }) } }, 'Save ', mark('s'));
