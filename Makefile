@@ -54,7 +54,7 @@ check-slow: labextension  ## the slow lanes: built packages, the real local mode
 
 perf:  ## measure speed, memory and the kernel's work against the limits; wants a quiet machine
 	@scripts/setup.sh dev
-	$(PY) tests/perf/startup.py && $(PY) tests/perf/streaming.py && $(PY) tests/perf/load.py && $(PY) tests/perf/notebook.py
+	$(PY) tests/perf/startup.py && $(PY) tests/perf/streaming.py && $(PY) tests/perf/load.py && $(PY) tests/perf/fallback.py && $(PY) tests/perf/notebook.py
 
 constraints:  ## choose the newest versions that fit, and write them down
 	@scripts/setup.sh dev

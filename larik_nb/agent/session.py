@@ -18,7 +18,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from larik_nb import errors, estimate, portal
+from larik_nb import _sending, errors, estimate, portal
 from larik_nb.types import Block, Effort, Message, Request, StreamEvent, Usage, done, tool_result, user
 
 if TYPE_CHECKING:
@@ -181,9 +181,9 @@ class Session:
             RuntimeError: Another turn of this session is still running.
             TypeError: A setting that a request does not have, or content that is neither text nor Block.
         """
-        with self._one_turn():
+        with self._one_turn(), _sending.watched() as sending:
             route = self.route(model)
-            turn = _Turn(self, route, self._request(route, content, settings), cell)
+            turn = _Turn(self, route, self._request(route, content, settings), cell, sending)
             try:
                 async with aclosing(route.provider.stream(turn.request)) as events:
                     async for event in events:
@@ -256,6 +256,8 @@ class Session:
             raise TypeError(msg)
         _check_content(content)
         question = user(*self._unanswered(content), *content)
+        if self.effort is not None:
+            settings = {"effort": self.effort, **settings}
         return Request(model=route.model, messages=(*self.history, question), system=self.system, **settings)
 
     def _unanswered(self, content: tuple[str | Block, ...]) -> Iterator[Block]:
@@ -310,13 +312,16 @@ def _no_end() -> errors.BadWire:
 class _Turn:
     """One question on its way: what was heard so far, and how it goes into the session."""
 
-    def __init__(self, session: Session, route: Route, request: Request, cell: int | None) -> None:
+    def __init__(
+        self, session: Session, route: Route, request: Request, cell: int | None, sending: _sending.Sending
+    ) -> None:
         from larik_nb.providers._wire import Draft
 
         self.request = request
         self._session = session
         self._route = route
         self._cell = cell
+        self._sending = sending
         self._catalog = session.config.catalog
         self._draft = Draft(request, route.provider.name)
         self._started = session._clock()
@@ -342,8 +347,8 @@ class _Turn:
         self._cut_off(error.partial if isinstance(error.partial, Message) else self._draft.message(), billed=False)
 
     def stopped(self) -> None:
-        """End because the caller went away: what was heard stays, and is billed though nobody counted."""
-        self._cut_off(self._draft.message(), billed=True)
+        """End because the caller went away: what was heard stays, and is billed though nobody counted, once it was sent."""
+        self._cut_off(self._draft.message(), billed=not self._sending.is_unsent)
 
     def taken_back(self) -> None:
         """End as if it had not been asked."""

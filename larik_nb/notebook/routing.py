@@ -57,6 +57,7 @@ def answer(words: Sequence[str], config: Config, health: Mapping[str, str]) -> t
 
 def table(config: Config, health: Mapping[str, str]) -> Rows:
     """Return every role, a row each, under a head."""
+    roles.look(config)
     return [HEAD, *(_row(role, health) for role in roles.roles(config))]
 
 
@@ -155,7 +156,8 @@ def preset(name: str, config: Config, *, dry_run: bool) -> str:
     if dry_run:
         told = _previewed(changes, config)
     else:
-        told = "\n".join(saved_lines(edits.apply(changes, env=config.env), config))
+        saved = saved_lines(edits.apply(changes, env=config.env), config) if changes else ["nothing to change"]
+        told = "\n".join(saved)
     return "\n".join([told, "", *reasons, *problems])
 
 

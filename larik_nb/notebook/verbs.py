@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from larik_nb.config import Config
     from larik_nb.notebook.magics import LarikMagics
     from larik_nb.notebook.meter import Report
+    from larik_nb.notebook.steps import Steps
     from larik_nb.notebook.widgets._base import Panel
+    from larik_nb.providers._probe import Probed
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
@@ -32,7 +34,7 @@ class Verb:
     """A command: what it does, and what may follow it without its line being a question: so many words, or a pattern."""
 
     does: str
-    run: Callable[[LarikMagics, str], None]
+    run: Callable[[LarikMagics, str], Steps[None] | None]
     words: int = 0
     value: str = ""
     takes: str | None = None
@@ -44,8 +46,8 @@ class Verb:
         return len(rest.split()) <= self.words
 
 
-def find(line: str) -> Callable[[LarikMagics], None] | None:
-    """Return what `line` commands; None when it is a question ("status of the patient?")."""
+def find(line: str) -> Callable[[LarikMagics], Steps[None] | None] | None:
+    """Return what `line` commands, which may return what is left to do as steps; None when it is a question ("status of the patient?")."""
     name, _, rest = line.strip().partition(" ")
     verb = VERBS.get(name)
     if verb is None or not verb.fits(rest.strip()):
@@ -100,7 +102,7 @@ def _switched(magics: LarikMagics, session: Session, spec: str) -> str:
 def _has_page(magics: LarikMagics) -> bool:
     """Return whether a page looks on that may draw widgets; no test of one is as good as its answer."""
     from larik_nb.notebook import widgets
-    from larik_nb.notebook.turn import Place
+    from larik_nb.notebook.place import Place
 
     place = Place.of(magics.ip)
     return place.in_kernel and place.can_ask and widgets.available()
@@ -150,7 +152,9 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
     route, config = magics.route(session), session.config
     known = config.catalog.find(route.provider.name, route.model)
     parts = [route.spec, f"from {routing.shortened(_source(magics, session))}"]
-    parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
+    probed = _probed(route)
+    window = (probed.limit if probed else None) or (known.window if known else None)
+    parts.append(f"{display.tokens(window)} window" if window else "window unknown")
     price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
         parts.append(
@@ -161,7 +165,17 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
             display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
         )
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
+    if probed and probed.tools is not None:
+        abilities = [word for word in abilities if word != "tools"] + ["tools" if probed.tools else "no tools"]
     return " · ".join([*parts, *filter(None, [" ".join(abilities)]), *_doubts(session, route)])
+
+
+def _probed(route: Route) -> Probed | None:
+    """Return what the model's server says of it; None where there is none to ask."""
+    from larik_nb import portal
+    from larik_nb.providers._probe import ModelProber
+
+    return portal.wait(route.provider.probe(route.model)) if isinstance(route.provider, ModelProber) else None
 
 
 def _doubts(session: Session, route: Route) -> Iterator[str]:
@@ -242,7 +256,7 @@ def _status(magics: LarikMagics, session: Session, name: str) -> None:
 
 def _cost(magics: LarikMagics, session: Session, _: str) -> None:
     from larik_nb.notebook import meter
-    from larik_nb.notebook.turn import Place
+    from larik_nb.notebook.place import Place
 
     def report() -> meter.Report:
         return meter.Report.of(session, lambda: magics.route(session))
@@ -270,7 +284,7 @@ def _open_meter(magics: LarikMagics, session: Session, report: Callable[[], Repo
 def _plot(magics: LarikMagics, report: Report) -> None:
     """Show the spend as a picture, where somebody looks who gets no widget and matplotlib is there."""
     from larik_nb.notebook import plots
-    from larik_nb.notebook.turn import Place
+    from larik_nb.notebook.place import Place
 
     place = Place.of(magics.ip)
     if place.in_kernel and place.can_ask and plots.available() and plots.worth_it(report):
@@ -316,6 +330,27 @@ def _turns(magics: LarikMagics) -> list[Turn]:
     return [turn for session in magics.sessions.values() for turn in session.turns]
 
 
+def effort(magics: LarikMagics, line: str) -> None:
+    """Show how hard models are to think, or set it for all conversations of this notebook."""
+    from larik_nb.notebook import effort as told
+
+    if line:
+        magics.effort = told.read(line)
+        for session in magics.sessions.values():
+            session.effort = magics.effort
+    session = magics.session(None)
+    say(magics, told.told(magics.effort, _spec_or_none(magics, session), session.config))
+
+
+def model_settings(magics: LarikMagics, line: str) -> None:
+    """Show what is set for a model and what is sent of it, or change it."""
+    from larik_nb.notebook import model_settings as told
+
+    session = magics.session(None)
+    text, rows = told.answer(_words(line), session.config, _spec_or_none(magics, session), magics.effort)
+    _show(magics, text, rows)
+
+
 def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
@@ -324,12 +359,11 @@ def _words(line: str) -> list[str]:
 
 
 def _health(magics: LarikMagics) -> dict[str, str]:
-    """Return what this notebook knows of models: the last answer of each, and which are left alone for now."""
-    from larik_nb.notebook.picker import cooling_words
-    from larik_nb.routing.cooldown import COOLDOWNS
+    """Return what is known of models: the last answer of each in this notebook, and what their chains made of them."""
+    from larik_nb.routing.cooldown import ANSWERED, health
 
-    answered = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
-    return answered | {c.spec: cooling_words(c.left_s, c.reason) for c in COOLDOWNS.snapshot()}
+    ended = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
+    return ended | {spec: words for spec, words in health().items() if words != ANSWERED or spec not in ended}
 
 
 def _ended(turn: Turn) -> str:
@@ -345,11 +379,12 @@ def _models(magics: LarikMagics, line: str) -> None:
         raise ConfigError("not every provider told its models", remedy="The lines above say why")
 
 
-def _keys(magics: LarikMagics, line: str) -> None:
-    from larik_nb.notebook import keys
-    from larik_nb.notebook.turn import Place
+def _keys(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import asking, keys
+    from larik_nb.notebook.place import Place
 
-    text, rows = keys.answer(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    talk = keys.talk(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    text, rows = yield from asking.put(magics.ip, talk)
     _show(magics, text, rows)
 
 
@@ -365,6 +400,21 @@ def _show(magics: LarikMagics, text: str, rows: list[tuple[str, ...]]) -> None:
 def _debug(magics: LarikMagics, _: str) -> None:
     failure = magics.last_failure
     say(magics, "nothing has failed" if failure is None else failures.whole(failure).rstrip())
+
+
+def _fix(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.fix(magics, line)
+
+
+def _explain(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.explain(magics, line)
+
+
+_OF_CELL = r"(?:(?:--cell[ =]\S+|--insert)(?:\s+|$))*"
 
 
 def _local(magics: LarikMagics, line: str) -> None:
@@ -389,6 +439,8 @@ def help_text() -> str:
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
+            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image  {err} its traceback",
+            "                       {f} source  {Out[3]} a result  @data.csv a file of this folder",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
@@ -417,6 +469,18 @@ VERBS = {
         value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
         takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
     ),
+    "effort": Verb(
+        "show how hard models are to think, or set it for this notebook; %effort where that name is free",
+        effort,
+        1,
+        "[LEVEL|auto]",
+    ),
+    "model_settings": Verb(
+        "show what is set for a model and what is sent of it, or set it; %model_settings where that name is free",
+        model_settings,
+        value="[MODEL] [NAME=VALUE …]",
+        takes=r"\S*(?:\s+[a-z_]+=\S*)*",
+    ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(
         "show where each key comes from, or take one in, for this notebook or into the system's keyring",
@@ -425,6 +489,15 @@ VERBS = {
         takes=r"(?:add \S+(?: keyring)?)?",
     ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
+    "fix": Verb(
+        "ask for the cell that failed set right: its change is shown, and made on a yes",
+        _fix,
+        value="[--cell ID] [--insert]",
+        takes=_OF_CELL,
+    ),
+    "explain": Verb(
+        "ask why the last failed cell failed, or what a cell does", _explain, value="[--cell ID]", takes=_OF_CELL
+    ),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", show_help),
 }

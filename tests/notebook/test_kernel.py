@@ -389,9 +389,12 @@ def test_the_front_end_hears_the_model_the_cost_and_when_a_turn_runs(asked: Kern
 
     assert [state["running"] for state in said] == [True, False]
     assert said[-1] == {
-        "version": 1,
+        "type": "state",
+        "version": 2,
         "model": "fake/fake:n=20",
         "session_usd": pytest.approx(0.00212),
+        "at_least": False,
         "budget_usd": None,
+        "level": "ok",
         "running": False,
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # ships no types
+class Panel(anywidget.AnyWidget):
     """A widget with a text twin.
 
     A subclass sets `_esm = esm("name")` and `_css = css("name")`, declares its traits, and says with `twin` what it
@@ -49,6 +49,9 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # ships no types
 
     def heard(self, message: dict[str, Any]) -> None:
         """Act on what the page sent, `{"type": …}`; "ready" does not come here."""
+
+    def greeted(self) -> None:
+        """Act on the page having drawn it; also comes when the page was loaded anew."""
 
     # -- for those who show one -------------------------------------------------------------------------------
     @property
@@ -91,7 +94,9 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # ships no types
         with self._one_at_a_time:
             if content.get("type") == "ready":
                 if self.is_open:
-                    self.live = True
+                    with self.hold_sync():
+                        self.greeted()
+                        self.live = True
                 self.became_live.set()
             else:
                 self.heard(content)
