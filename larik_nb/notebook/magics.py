@@ -86,8 +86,9 @@ class LarikMagics(Magics):
     def routing_magic(self, line: str) -> None:
         """Show every role with its model, or change them: `%routing worker=provider/model budget=5`.
 
+        Alone on its line, in a page that draws widgets, it opens the wizard; all that one does can be written as text.
         `explore=` unsets, `worker.max_turns=30` and `worker.isolation=worktree` hold its subagents,
-        `preset cheapest --dry-run` shows what a preset would change.
+        `preset cheapest --dry-run` shows what a preset would change, `suggest worker` why which model comes first.
         """
         from larik_nb.notebook import verbs
 

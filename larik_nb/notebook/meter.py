@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from larik_nb import estimate
 from larik_nb.agent.session import Spent
 from larik_nb.errors import LarikError
-from larik_nb.notebook import display, markdown, tables
+from larik_nb.notebook import display, markdown, routing, tables
 from larik_nb.routing.chain import EXPECTED_OUTPUT
 from larik_nb.types import Request, Usage, user
 
@@ -249,42 +249,55 @@ def _steps(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
 
 
 # -- as text ----------------------------------------------------------------------------------------------------------
-def text(report: Report) -> str:
-    """Return the report as plain text."""
-    return "\n\n".join(_parts(report, tables.aligned, "\n".join))
+def text(report: Report, *, cells: bool = False) -> str:
+    """Return the report as plain text.
+
+    Args:
+        report: What to tell.
+        cells: Name the cells. A saved notebook had better not: their numbers are others each time it is run.
+    """
+    return "\n\n".join(_parts(report, tables.aligned, "\n".join, cells=cells))
 
 
 def rich(report: Report) -> str:
     """Return the report as markdown."""
-    return "\n\n".join(_parts(report, tables.marked, lambda lines: "  \n".join(map(markdown.escaped, lines))))
+    return "\n\n".join(
+        _parts(report, tables.marked, lambda lines: "  \n".join(map(markdown.escaped, lines)), cells=False)
+    )
 
 
 def _parts(
-    report: Report, table: Callable[[Sequence[Sequence[str]]], str], paragraph: Callable[[list[str]], str]
+    report: Report,
+    table: Callable[[Sequence[Sequence[str]]], str],
+    paragraph: Callable[[list[str]], str],
+    *,
+    cells: bool,
 ) -> Iterator[str]:
     if not report.turns:
         yield paragraph(["nothing was asked yet", *_shown_lines(report)])
         return
-    yield table([("model", *_HEAD), *_rows(report.models, report), ("all", *_figures(report.total), "")])
+    yield table(_table("model", (*report.models, report.total), report))
     if lines := _shown_lines(report):
         yield paragraph(lines)
     if len(report.roles) > 1:
-        yield table([("role", *_HEAD), *_rows(report.roles, report)])
-    if len(report.cells) > 1:
-        yield table([("dearest cells", *_HEAD), *_rows(report.cells[:MOST_CELLS], report)])
+        yield table(_table("role", report.roles, report))
+    if cells and len(report.cells) > 1:
+        yield table(_table("dearest cells", report.cells[:MOST_CELLS], report))
     if len(report.turns) > 1:
-        yield table([("turn", "model", "in", "out", "cost", "session"), *_turn_rows(report.turns)])
+        yield table([("turn", "model", "in", "out", "cost", "session"), *_turn_rows(report.turns, cells=cells)])
     if marks := list(_marks(report.turns)):
         yield paragraph(marks)
 
 
-_HEAD = ("turns", "in", "cached", "out", "cost", "share")
-
-
-def _rows(sums: Sequence[Sum], report: Report) -> Iterator[tuple[str, ...]]:
+def _table(name: str, sums: Sequence[Sum], report: Report) -> list[tuple[str, ...]]:
+    """Return a row for each sum under a head, with bars where there is something to compare."""
+    rows = [(name, "turns", "in", "cached", "out", "cost"), *((row.name, *_figures(row)) for row in sums)]
     whole = report.total.spent.usd
-    for row in sums:
-        yield (row.name, *_figures(row), tables.bar(row.spent.usd / whole, 10) if whole else "")
+    parts = [row for row in sums if row is not report.total]
+    if not whole or len(parts) < 2:
+        return rows
+    bars = [tables.bar(row.spent.usd / whole, 10) if row is not report.total else "" for row in sums]
+    return [(*row, bar) for row, bar in zip(rows, ["share", *bars], strict=True)]
 
 
 def _figures(row: Sum) -> tuple[str, ...]:
@@ -296,13 +309,13 @@ def _figures(row: Sum) -> tuple[str, ...]:
     return (str(row.turns), *shown, display.total(row.spent))
 
 
-def _turn_rows(turns: Sequence[Turn]) -> Iterator[tuple[str, ...]]:
+def _turn_rows(turns: Sequence[Turn], *, cells: bool) -> Iterator[tuple[str, ...]]:
     for number in range(max(0, len(turns) - MOST_TURNS), len(turns)):
         turn = turns[number]
         figures = _figures(Sum.of("", [turn]))
-        marked = " ⚑" if turn.notices else ""
+        place = [str(number + 1), *([cell(turn)] if cells else []), *(["⚑"] if turn.notices else [])]
         so_far = display.total(Spent.of(turns[: number + 1]))
-        yield (f"{number + 1} {cell(turn)}{marked}", spec(turn), figures[1], figures[3], figures[4], so_far)
+        yield (" ".join(place), spec(turn), figures[1], figures[3], figures[4], so_far)
 
 
 def _marks(turns: Sequence[Turn]) -> Iterator[str]:
@@ -328,13 +341,15 @@ def budget_words(report: Report) -> str:
     """Return what of the budget is spent: "$0.21 of $2.00, 11 %"."""
     limit, share = report.budget.session_usd or 0.0, report.share or 0.0
     spent = report.total.spent
-    figures = f"{display.total(spent) if report.turns else display.usd(0)} of {display.usd(limit)}, {share:.0%}"
+    figures = (
+        f"{display.total(spent) if report.turns else display.usd(0)} of {display.usd(limit)}, {routing.percent(share)}"
+    )
     match report.level:
         case "warn":
             return f"{figures}: near the budget"
         case "stop":
             return f"{figures}: nothing more is sent; %routing budget={max(2 * limit, 1):g} raises it"
-    return f"{figures}; a warning at {report.budget.warn_at:.0%}"
+    return f"{figures}; a warning at {routing.percent(report.budget.warn_at)}"
 
 
 def cache_words(cache: Cache) -> str:

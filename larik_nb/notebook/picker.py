@@ -174,8 +174,18 @@ class Shelf:
         names = [name for name in self._providers() if name not in self.problems]
         return [model for name in names if name in self._set_up or name in self._told for model in self._of(name)]
 
+    def find(self, spec: str) -> Listed | None:
+        """Return what is known of one model: from its provider's list, else from the catalog; None when nothing is."""
+        provider, _, model = spec.partition("/")
+        found = next((one for one in self._of(provider.lower()) if one.id.lower() == model.lower()), None)
+        if found is not None:
+            return found
+        known = self._catalog.find(provider, model)
+        return self._from_catalog(known) if known is not None else None
+
     def _of(self, provider: str) -> Sequence[Listed]:
-        return self._told.get(provider) or self._known.get(provider, ())
+        told: Sequence[Listed] = self._told.get(provider, ())
+        return told or self._known.get(provider, ())
 
     def _providers(self) -> list[str]:
         have = {*self._known, *self._told}

@@ -42,6 +42,7 @@ def spend(report: Report) -> str:
 
     sums = [0.0, *accumulate(turn.cost_usd or 0.0 for turn in report.turns)]
     figure = Figure(figsize=_INCHES, dpi=_DPI, layout="constrained")
+    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.fill_between(range(len(sums)), sums, step="pre", alpha=0.15)
     axes.step(range(len(sums)), sums, where="pre")
@@ -55,5 +56,5 @@ def spend(report: Report) -> str:
     axes.set_xticks([place + 0.5 for place in places], [meter.cell(report.turns[place]) for place in places])
     axes.spines[["top", "right"]].set_visible(False)
     out = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(out)
+    figure.savefig(out, format="png")
     return base64.b64encode(out.getvalue()).decode("ascii")

@@ -105,7 +105,18 @@ def budget(limits: BudgetConfig) -> str:
     if limits.session_usd is None:
         return "none; budget=5 stops a session at $5"
     unpriced = ", models of unknown price allowed" if limits.allow_unpriced else ""
-    return f"{display.usd(limits.session_usd)} a session, a warning at {limits.warn_at:.0%}{unpriced}"
+    return f"{display.usd(limits.session_usd)} a session, a warning at {percent(limits.warn_at)}{unpriced}"
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it: "80 %"."""
+    return f"{100 * share:.0f} %"
+
+
+def shortened(source: str) -> str:
+    """Return where a setting was read, "model in ~/.config/larik/config.json", without the name of the home folder."""
+    key, within, path = source.partition(" in ")
+    return f"{key}{within}{display.home_short(path)}"
 
 
 def prices_of(config: Config) -> str:

@@ -151,7 +151,7 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
 
     route, config = magics.route(session), session.config
     known = config.catalog.find(route.provider.name, route.model)
-    parts = [route.spec, f"from {_source(magics, session)}"]
+    parts = [route.spec, f"from {routing.shortened(_source(magics, session))}"]
     probed = _probed(route)
     window = (probed.limit if probed else None) or (known.window if known else None)
     parts.append(f"{display.tokens(window)} window" if window else "window unknown")
@@ -256,6 +256,7 @@ def _status(magics: LarikMagics, session: Session, name: str) -> None:
 
 def _cost(magics: LarikMagics, session: Session, _: str) -> None:
     from larik_nb.notebook import meter
+    from larik_nb.notebook.place import Place
 
     def report() -> meter.Report:
         return meter.Report.of(session, lambda: magics.route(session))
@@ -263,8 +264,9 @@ def _cost(magics: LarikMagics, session: Session, _: str) -> None:
     if _has_page(magics):
         _open_meter(magics, session, report)
     else:
-        say(magics, meter.text(report()), meter.rich(report()))
-        _plot(magics, report())
+        told = report()
+        say(magics, meter.text(told, cells=not Place.of(magics.ip).in_kernel), meter.rich(told))
+        _plot(magics, told)
 
 
 def _open_meter(magics: LarikMagics, session: Session, report: Callable[[], Report]) -> None:

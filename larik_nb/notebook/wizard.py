@@ -147,8 +147,10 @@ class Wizard:
 
     def _choose(self, role: str, spec: str = "") -> list[Change]:
         """Give a role a model; none makes it the main one."""
-        self._preset = ""
-        return self._edit(f"{role}={spec}")
+        changes = self._edit(f"{role}={spec}")
+        if self._preset and suggest.decides(self._preset, role, routing.own(self._draft)):
+            self._preset = ""
+        return changes
 
     def _fallback(self, role: str, spec: str) -> list[Change]:
         """Add a model to ask when the role's own fails."""
@@ -228,6 +230,11 @@ class Wizard:
         self._preset = name
         return changes
 
+    def _next_preset(self) -> list[Change]:
+        """Choose by the preset after the one that was chosen last."""
+        names = list(suggest.PRESETS)
+        return self._by_preset(names[(names.index(self._preset) + 1) % len(names)] if self._preset else names[0])
+
     def _discard(self) -> list[Change]:
         """Drop all changes."""
         self._changes, self._preset = {}, ""
@@ -244,7 +251,7 @@ class Wizard:
             return edits.apply(self.changes, env=self._saved.env, base=self._base)
         except edits.ChangedMeanwhile as error:
             self.rebase(error.now)
-            self.note = "somebody else changed the settings meanwhile, as shown below; s saves your changes on top"
+            self.note = "somebody else changed the settings meanwhile, as shown here; s saves your changes on top"
         except ConfigError as error:
             self.note = error.message
         return None
@@ -296,29 +303,30 @@ class Wizard:
 
     def _row(self, name: str) -> dict[str, Any]:
         role, cooling = self._role(name), self.shelf.cooling()
-        changed = [path for path in self._changes if name in path or (path == ("model",) and name == roles.MAIN)]
+        own = "" if role.is_main else role.spec or ""
+        known = self._known(own, cooling)
         return {
             "role": name,
             "model": roles.MAIN if role.is_main else role.spec or routing.NOTHING,
-            "price": "" if role.is_main or not role.spec else picker.price(role.price, role.free),
-            "window": display.tokens(role.window) if role.window and not role.is_main else "",
+            "price": known["price"],
+            "window": known["window"],
             "leash": routing.leash(role),
             "leashed": name not in _UNLEASHED,
-            "state": routing.first_words(role.problem) or self._state(role, cooling),
-            "changed": bool(changed),
+            "state": routing.first_words(role.problem) or known["state"],
+            "changed": any(name in path or (path == ("model",) and name == roles.MAIN) for path in self._changes),
             "then": [{"spec": spec, **self._known(spec, cooling)} for spec in role.fallbacks],
             "reason": self._reason(role),
         }
 
-    def _state(self, role: Role, cooling: Mapping[str, str]) -> str:
-        return "" if role.is_main or not role.spec else self.shelf.state(role.spec, cooling)
-
     def _known(self, spec: str, cooling: Mapping[str, str]) -> dict[str, str]:
-        provider, _, model = spec.partition("/")
-        known = self._draft.catalog.find(provider, model)
-        amount = known.price(0, self.shelf.now) if known else None
+        """Return what is known of a model, in words; empty ones for none."""
+        if not spec:
+            return {"price": "", "window": "", "state": ""}
+        found = self.shelf.find(spec)
+        free = self._draft.catalog.free.get(spec.partition("/")[0].lower(), "")
         return {
-            "price": picker.price(amount, self._draft.catalog.free.get(provider.lower(), "")),
+            "price": picker.price(found.price if found else None, free),
+            "window": display.tokens(found.window) if found and found.window else "",
             "state": self.shelf.state(spec, cooling),
         }
 
@@ -329,13 +337,14 @@ class Wizard:
             return f"{display.home_short(said)} says so, which goes before your own settings"
         if role.problem:
             return role.problem
-        if role.is_main:
-            why = self._suggestion(self._preset).reasons.get(role.name, "") if self._preset else ""
-            return why or "not set, so it is the main model"
-        if self._preset and (why := self._suggestion(self._preset).reasons.get(role.name, "")):
+        why = self._suggestion(self._preset).reasons.get(role.name, "") if self._preset else ""
+        if why:
             return why
-        where = "your choice, not saved yet" if self._is_new(role.name) else f"set by {display.home_short(role.source)}"
-        return f"{role.spec}: {where}" if role.source or self._is_new(role.name) else role.spec or ""
+        if role.is_main:
+            return "not set, so it is the main model"
+        if self._is_new(role.name):
+            return f"{role.spec}: your choice, not saved yet"
+        return f"{role.spec}: set by {routing.shortened(role.source)}" if role.source else role.spec or ""
 
     def _is_new(self, name: str) -> bool:
         return (("model",) if name == roles.MAIN else ("roles", name)) in self._changes
@@ -364,6 +373,13 @@ class Wizard:
             return ""
         many = f"{len(turns)} turn{'s' * (len(turns) != 1)}"
         return f"typical turn ≈ {display.usd(before)} → {display.usd(after)} (from your {many})"
+
+    def about(self, role: str) -> str:
+        """Return by what the list for a role is ordered."""
+        label = LABELS[self._preset or suggest.DEFAULT]
+        if suggest.decides(self._preset or suggest.DEFAULT, role, routing.own(self._draft)):
+            return f"in the order of the preset {label}"
+        return f"the preset {label} leaves this role to you; the cheapest come first"
 
     # -- choices ----------------------------------------------------------------------------------------------
     def candidates(self, role: str) -> list[dict[str, Any]]:
@@ -401,6 +417,7 @@ COMMANDS: Mapping[str, Callable[..., list[Change]]] = {
     "budget": Wizard._budget,
     "warn": Wizard._warn,
     "preset": Wizard._by_preset,
+    "next_preset": Wizard._next_preset,
     "discard": Wizard._discard,
 }
 """What the wizard does besides saving, each with what it takes."""

@@ -143,7 +143,10 @@ def is_set_up(here: Route, config: Config) -> bool:
     if here.in_process:
         return False
     own = here.key_optional and (here.own_address or here.name in (config.provider_order or ()))
-    return own or bool(credentials.best(here, config))
+    try:
+        return own or bool(credentials.best(here, config))
+    except ConfigError:  # a key that cannot be one: asking the provider tells so, and the others are asked as well
+        return True
 
 
 def _routes(config: Config) -> Iterator[Route]:

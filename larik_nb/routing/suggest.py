@@ -162,6 +162,11 @@ def suggest(
     return _settings({role: _choose(others, role, preset, own) for role in decided}, preset)
 
 
+def decides(preset: str, role: str, roles: Sequence[str] = ()) -> bool:
+    """Return whether a preset chooses the model of a role, `roles` being the user's own."""
+    return role in _decided(preset, roles)
+
+
 def _decided(preset: str, roles: Sequence[str]) -> tuple[str, ...]:
     return ("worker", "explore", *roles) if preset == "cheapest" else ("worker", "explore")
 
@@ -197,7 +202,7 @@ def candidates(
     ranked = rank(models, today=today)
     own = next((row for row in ranked if row.model.spec.lower() == (main or "").lower()), None)
     others = [row for row in ranked if row is not own]
-    choice = _choose(others, role, preset, own) if role in _decided(preset, roles) else _Choice("")
+    choice = _choose(others, role, preset, own) if decides(preset, role, roles) else _Choice("")
     fit = [row for row in ranked if not _unfit(row, role, preset)]
     unfit = [row for row in ranked if _unfit(row, role, preset)]
     useless = _in_order(model for model in models if _useless(model, today))

@@ -100,7 +100,7 @@ COMMAND = st.one_of(
     st.tuples(
         st.just("preset"), st.fixed_dictionaries({"name": st.sampled_from(["balanced", "cheapest", "local", "best"])})
     ),
-    st.tuples(st.just("discard"), st.just({})),
+    st.tuples(st.sampled_from(["discard", "next_preset"]), st.just({})),
 )
 BASES = st.sampled_from(
     [
@@ -134,7 +134,7 @@ def test_any_commands_leave_settings_that_can_be_used_and_written_as_text(
 
 def test_every_command_is_tried_above() -> None:
     assert set(COMMANDS) == {
-        "choose", "fallback", "drop", "move", "worktree", "minimal", "turns", "budget", "warn", "preset", "discard"
+        "choose", "fallback", "drop", "move", "worktree", "minimal", "turns", "budget", "warn", "preset", "next_preset", "discard"
     }  # fmt: skip
     assert {key for key, _ in KEYS} >= {"Enter", "f", "Shift ↑ ↓", "w", "c", "+ −", "s", "?", "Esc"}
 
@@ -176,7 +176,7 @@ def test_a_preset_decides_as_the_text_form_does_and_gives_its_reasons() -> None:
     wizard.do("preset", name="cheapest")
 
     assert row(wizard, "worker")["model"] == "small/m-nano"
-    assert row(wizard, "worker")["then"] == [{"spec": "big/m-mid", "price": "price unknown", "state": "ok"}]
+    assert row(wizard, "worker")["then"] == [{"spec": "big/m-mid", "price": "$1/$5", "window": "", "state": "ok"}]
     assert row(wizard, "worker")["leash"] == "worktree · 40 turns · minimal"
     assert "the cheapest of 3 that fit" in row(wizard, "worker")["reason"]
     assert [preset["name"] for preset in wizard.view()["presets"] if preset["on"]] == ["cheapest"]

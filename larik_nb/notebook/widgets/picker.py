@@ -34,7 +34,7 @@ class PickerPanel(Panel):
     _esm = esm("picker", "list")
     _css = css("picker", "list")
     view = Dict().tag(sync=True)
-    rows = List().tag(sync=True)
+    rows: List[dict[str, Any]] = List().tag(sync=True)
 
     def __init__(self, config: Config, now: str, choose: Callable[[str], str]) -> None:
         self._text = now

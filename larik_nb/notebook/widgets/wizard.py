@@ -77,7 +77,8 @@ class RoutingPanel(Panel):
             case {"type": "do", "command": str(command), "values": dict(values)} if command in COMMANDS:
                 self._do(command, values)
             case {"type": "list", "role": str(role)}:
-                self.send({"type": "choices", "role": role, "rows": self.wizard.candidates(role)})
+                rows = self.wizard.candidates(role)
+                self.send({"type": "choices", "role": role, "about": self.wizard.about(role), "rows": rows})
             case {"type": "save"}:
                 self._save()
             case {"type": "leave"}:

@@ -14,14 +14,13 @@ function drawn(name, properties, ...children) {
   return node;
 }
 
-/** Return round amounts for the axis: three or fewer above nought. */
+/** Return round amounts for the axis, three or fewer above nought, the last no less than `most`. */
 function marksUpTo(most) {
   const rough = most / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(by => by * power).find(by => by >= rough);
-  const marks = [];
-  for (let mark = step; mark <= most * 1.001; mark += step) marks.push(mark);
-  return marks;
+  const count = Math.ceil(most / step - 1e-9);
+  return Array.from({ length: count }, (_, index) => step * (index + 1));
 }
 
 function money(usd) {
@@ -90,7 +89,8 @@ export default panel(({ model, el, h, on, send, say, signal }) => {
     if (plot.hidden) return;
     const width = Math.max(plot.clientWidth || el.clientWidth || 600, 240);
     const limit = budget && budget.usd <= most * 2 ? budget.usd : null;
-    const top = Math.max(most, limit ?? 0);
+    const marks = marksUpTo(Math.max(most, limit ?? 0));
+    const top = marks.at(-1);
     const x = place => LEFT + ((width - LEFT - RIGHT) * place) / steps.length;
     const y = usd => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * usd) / top;
     let path = `M${x(0)} ${y(0)}`;
@@ -99,7 +99,7 @@ export default panel(({ model, el, h, on, send, say, signal }) => {
     });
     const words = `Spend over ${steps.length} turns, up to ${view.total}`;
     const svg = drawn('svg', { width, height: HEIGHT, role: 'img', 'aria-label': words });
-    for (const mark of marksUpTo(top)) {
+    for (const mark of marks) {
       svg.append(
         drawn('line', { class: 'larik-meter-grid', x1: LEFT, x2: width - RIGHT, y1: y(mark), y2: y(mark) }),
         drawn('text', { class: 'larik-meter-label', x: LEFT - 6, y: y(mark) + 4, 'text-anchor': 'end' }, money(mark))
@@ -134,7 +134,7 @@ export default panel(({ model, el, h, on, send, say, signal }) => {
     });
     const flags = steps.flatMap((step, index) => step.notices.map(text => h('li', {}, `turn ${index + 1}: ${text}`)));
     const notices = flags.length
-      ? h('details', {}, h('summary', {}, `▾ ${flags.length} notice${flags.length === 1 ? '' : 's'} on the way`), h('ul', {}, flags))
+      ? h('details', {}, h('summary', {}, `${flags.length} notice${flags.length === 1 ? '' : 's'} on the way`), h('ul', {}, flags))
       : null;
     const wasOpen = plot.querySelector('details')?.open;
     plot.replaceChildren(svg, ...(notices ? [notices] : []));
@@ -158,7 +158,7 @@ export default panel(({ model, el, h, on, send, say, signal }) => {
           const share = h('span', { class: 'larik-meter-bar' });
           share.style.width = `${whole ? Math.max((100 * row.usd) / whole, row.usd ? 2 : 0) : 0}%`;
           const name =
-            isCells && find(row.name)
+            isCells && document.querySelector('.jp-InputArea-prompt')
               ? h('button', { class: 'larik-meter-cell', 'aria-label': `go to cell ${row.name}`, on: { click: () => find(row.name)?.scrollIntoView({ block: 'center' }) } }, row.name)
               : row.name;
           return h(

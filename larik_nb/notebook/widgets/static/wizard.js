@@ -36,8 +36,9 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
   const usd = field('Budget, USD a session', '$', 'none', text => act('budget', { text }));
   const warn = field('Warn at percent', '', '80', text => act('warn', { text }));
   const typical = h('div', { class: 'larik-quiet' });
-  const diff = h('div', { class: 'larik-wizard-diff', hidden: true });
-  const theirs = h('div', { class: 'larik-wizard-diff larik-wizard-theirs', hidden: true });
+  const lines = (name, style) => h('div', { class: `larik-wizard-diff ${style}`, role: 'group', 'aria-label': name, tabindex: '0', hidden: true });
+  const diff = lines('What saving changes', '');
+  const theirs = lines('What somebody else saved meanwhile', 'larik-wizard-theirs');
   const note = h('div', { class: 'larik-wizard-note', hidden: true });
   const help = h('dl', { class: 'larik-wizard-help', hidden: true });
   const save = h('button', { class: 'larik-main', on: { click: () => post({ type: 'save' }) } }, 'Save ', mark('s'));
@@ -54,8 +55,9 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
     pick: chosen,
     leave: () => close()
   });
-  const title = h('div', { class: 'larik-wizard-choosing' });
-  const choice = h('div', { class: 'larik-wizard-choice', hidden: true }, title, list.node);
+  const title = h('b');
+  const about = h('span', { class: 'larik-quiet' });
+  const choice = h('div', { hidden: true }, h('div', { class: 'larik-row larik-wizard-choosing' }, title, about), list.node);
   const rest = h('div', {}, table, reason, tools);
   const card = h(
     'section',
@@ -159,9 +161,11 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
   function choose(what) {
     listing = { role: at.role, what };
     title.textContent = what === 'fallback' ? `A fallback for ${at.role}` : `A model for ${at.role}`;
+    about.textContent = 'asking for the models';
     list.set([]);
     list.clear();
     rest.hidden = true;
+    card.classList.add('larik-is-choosing');
     choice.hidden = false;
     post({ type: 'list', role: at.role });
     list.focus();
@@ -171,6 +175,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
     listing = null;
     choice.hidden = true;
     rest.hidden = false;
+    card.classList.remove('larik-is-choosing');
     focusRow();
   }
 
@@ -185,6 +190,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
     clearTimeout(late);
     if (listing && message.role === listing.role) {
       if (told === 'waiting for the kernel') tell('');
+      about.textContent = message.about;
       list.set(message.rows);
     }
   });
@@ -206,7 +212,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
       '-': () => act('turns', { role: row.role, by: -1 }),
       Delete: () => remove(),
       Backspace: () => remove(),
-      p: () => nextPreset(),
+      p: () => act('next_preset', {}),
       $: () => usd.input.focus(),
       s: () => post({ type: 'save' }),
       '?': () => showHelp(help.hidden),
@@ -238,11 +244,6 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
     act('drop', { role, at: then });
   }
 
-  function nextPreset() {
-    const now = view.presets.findIndex(preset => preset.on);
-    act('preset', { name: view.presets[(now + 1) % view.presets.length].name });
-  }
-
   function showHelp(shown) {
     help.hidden = !shown;
     if (shown) say(view.keys.map(([name, does]) => `${name}: ${does}`).join('. '));
@@ -255,7 +256,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
       h('li', { title: text, class: `larik-is-${state}` }, name, ' ', h('span', { 'aria-hidden': 'true' }, signs[state]), h('span', { class: 'larik-hidden' }, ` ${text}`))
     );
     const lacking = view.lacking.length
-      ? [h('li', { class: 'larik-quiet', title: `no key: ${view.lacking.join(', ')}` }, `${view.lacking.length} more with a key: `, h('code', {}, '%larik keys add NAME'))]
+      ? [h('li', { class: 'larik-quiet', title: `no key: ${view.lacking.join(', ')}` }, `${view.lacking.length} more take a key: `, h('code', {}, '%larik keys add NAME'))]
       : [];
     providers.replaceChildren(...shown, ...lacking);
   }
