@@ -110,6 +110,7 @@ RATE = Rule(
         "rate ?limit",
         "(?:tokens?|requests?|calls?|quer(?:y|ies)|messages?|prompts?|characters) (?:per|an?|each|/) ?(?:min|sec|hour|day|week|month)",
         r"\brate.{0,20}(?:exceed|limit|too)",
+        "too many tokens.{0,40}(?:please wait|wait before|try again (?:later|in a))",
         "too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)",
         "throttl",
         r"(?:exceed|limit|maximum|allow|up to|reach|quota|only).{0,80}(?:<minute>|<day>|per hour|hourly)",
@@ -406,7 +407,7 @@ REFERENCE = Rule(
 NOT_FOUND = Rule(
     "not_found_model",
     (
-        r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not a|unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)",
+        r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not an? |unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)",
         r"(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))",
         "no models? (?:is |are )?(?:loaded|found|available)",
         "no endpoints? (?:found|that|available)",
