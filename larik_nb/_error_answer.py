@@ -27,8 +27,8 @@ CODE_KEYS = (
 #: Where they put sentences.
 TEXT_KEYS = (
     "message", "Message", "msg", "error", "error_msg", "errorMsg", "errorMessage", "error_message",
-    "status_msg", "errmsg", "err_msg", "err", "detail", "details", "Error", "error_description",
-    "description", "faultstring", "reason", "title", "raw", "originalMessage", "quotaId", "body",
+    "status_msg", "status_message", "statusMessage", "errmsg", "err_msg", "err", "detail", "details", "Error", "error_description",
+    "errorDescription", "error_desc", "userMessage", "user_message", "description", "faultstring", "reason", "title", "raw", "originalMessage", "quotaId", "body",
     "blockReasonMessage", "response", "info", "cause",
 )  # fmt: skip
 #: What may hold the reason. What a request said (`input`, `messages`) is not among them.

@@ -30,7 +30,11 @@ _COMPARED = (
     (r"(\d+)(?: tokens?)? ?\+ ?(\d+)(?: tokens?)? ?(?:>=?|exceeds?) ?(\d+)", (1, 2), 3),
     (r"(\d+) ?>=? ?(\d+) ?- ?(\d+)", (1, 3), 2),
     (r"(\d+)(?: tokens?)? ?>=? ?(\d+)", (1,), 2),
-    (r"\((\d{2,9})(?: tokens?)?\) (?:must|should|may|can)(?:not| not)? [^\d|;]{0,60}\((\d{2,9})(?: tokens?)?\)", (1,), 2),
+    (
+        r"\((\d{2,9})(?: tokens?)?\) (?:must|should|may|can)(?:not| not)? [^\d|;]{0,60}\((\d{2,9})(?: tokens?)?\)",
+        (1,),
+        2,
+    ),
 )
 _MAX_BEFORE = (
     r"(?:maximum|max|limit|window|context (?:length|size)|at most|up to|less than|fewer than"

@@ -200,7 +200,7 @@ OVERLOADED = Rule(
         r"no (?:available|healthy|free|idle) (?:\w+ ){0,2}(?:server|worker|provider|instance|upstream|replica|slot|channel|backend|node|endpoint)",
         "unable to process your request",
         "slots? (?:are |is )?(?:busy|unavailable)",
-        "no slot", "maintenance", "访问量", "流量.{0,4}[大高]", "繁忙", "过载", "负载", "拥挤", "忙碌", "暂不可用", "维护", "排队",
+        "no slot", "maintenance", "访问量", "流量.{0,4}[大高]", "繁忙", "(?:服务|系统|引擎|模型|线路|当前)器?.{0,4}忙", "过载", "负载", "拥挤", "忙碌", "暂不可用", "维护", "排队",
         *languages.OVERLOADED,
     ),
 )  # fmt: skip
@@ -231,6 +231,7 @@ OUTPUT_CAP = Rule(
         "prompt", r"\binputs?\b", "messages", "conversation", "history", "text input",
         "tokens in (?:the |your )?request", r"got -\d", "too small", "is negative",
         "(?:context|kv).{0,40}(?:reduce|shorten|full)", "would exceed .{0,30}(?:context|window)",
+        r"max tokens (?:limit )?of \d+ (?:was |has been |is )?(?:exceeded|reached)",
         "(?:remaining|available) (?:context|window|space|room)", r"context (?:has|is|of|contains|with) \d",
         "decoder", "输入",
         "(?:max|maximum) (?:input|prompt|context)",
@@ -312,6 +313,7 @@ OVERFLOW: tuple[Rule, ...] = (
             r"max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d",
             "tokens? to keep from the (?:initial|first)",
             r"keep the first \d+ tokens",
+            r"max tokens (?:limit )?of \d+ (?:was |has been |is )?(?:exceeded|reached)",
         ),
     ),
     Rule(
@@ -359,6 +361,7 @@ REFUSED = Rule(
         r"violat\w+ .{0,40}(?:polic|guideline|terms|safety)",
         "blocked (?:by|due to|because of) .{0,30}(?:safety|content|filter|guardrail|moderation)",
         "safety (?:reasons|filter|system|settings)",
+        r"(?:content|prompt|inputs?|outputs?|requests?|messages?)\b.{0,40}\brisks?\b",
         "违规", "敏感", "不安全", "安全审核", "内容审核", "不合规", "违反", "涉黄", "涉政",
         *languages.REFUSED,
     ),
