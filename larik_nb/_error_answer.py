@@ -27,8 +27,8 @@ CODE_KEYS = (
 #: Where they put sentences.
 TEXT_KEYS = (
     "message", "Message", "msg", "error", "error_msg", "errorMsg", "errorMessage", "error_message",
-    "status_msg", "errmsg", "err_msg", "err", "detail", "details", "Error", "error_description",
-    "description", "faultstring", "reason", "title", "raw", "originalMessage", "quotaId", "body",
+    "status_msg", "status_message", "statusMessage", "errmsg", "err_msg", "err", "detail", "details", "Error", "error_description",
+    "errorDescription", "error_desc", "userMessage", "user_message", "description", "faultstring", "reason", "title", "raw", "originalMessage", "quotaId", "body",
     "blockReasonMessage", "response", "info", "cause",
 )  # fmt: skip
 #: What may hold the reason. What a request said (`input`, `messages`) is not among them.
@@ -47,6 +47,13 @@ WINDOW_KEYS = ("n_ctx",)
 #: Delays in a body, and what one of them counts in seconds.
 RETRY_KEYS = {"retryDelay": 1.0, "retry_after": 1.0, "retryAfter": 1.0,
               "retry_after_seconds": 1.0, "retry_after_ms": 0.001, "retryAfterMs": 0.001}  # fmt: skip
+
+
+#: How gateways tell what the server behind them answered.
+_RELAYED = (
+    r"(?:provider|upstream|backend|http(?:/[\d.]+)?|status(?: ?code)?|error code|responded with|failed with|returned)"
+    r"(?: (?:status|code|error|http|response|is|was|of|a|an)){0,3}[ :=(\[]{1,3}([45]\d\d)\b(?! ?(?:tokens?|ms|s\b|[km]b))"
+)
 
 
 class Code(NamedTuple):
@@ -92,7 +99,12 @@ class Answer:
     def number(self) -> int | None:
         """The HTTP-like number that the body gives itself, innermost first."""
         numbers = (c.value for c in self.ordered_codes() if re.fullmatch(r"[45]\d\d", c.value))
-        return int(next(numbers, "0")) or None
+        return int(next(numbers, "0")) or self._relayed()
+
+    def _relayed(self) -> int | None:
+        """The status of the server behind, where the one in front tells it in words: `Error from provider (400)`."""
+        told = re.search(_RELAYED, self.text(), re.IGNORECASE)
+        return int(told[1]) if told else None
 
     def text(self) -> str:
         """All sentences, outermost first."""
@@ -119,7 +131,8 @@ def read(status: int | None, headers: Mapping[str, str] | None, body: bytes, *, 
     """Read status, headers and body of a failure."""
     answer = Answer(status=status, where=where)
     text = _decode(body)
-    answer.is_empty, answer.is_page = not text.strip(), _error_text.is_page(text)
+    answer.is_empty = not text.strip()
+    answer.is_page = not text.lstrip().startswith(("{", "[", "data:")) and _error_text.is_page(text)
     if answer.is_page:
         answer.sentences.append((0, _error_text.page_words(text)))
     else:
@@ -240,6 +253,8 @@ class _Walk:
             value, start, end = found
             text = f"{text[:start]} {text[end:]}"
             self.visit(value, depth + 1, room)
+        if _error_text.is_page(text):
+            text = _error_text.page_words(text)
         if any(char.isalnum() for char in text):
             self.answer.sentences.append((depth, text[:_MAX_SENTENCE]))
 

@@ -30,10 +30,15 @@ _COMPARED = (
     (r"(\d+)(?: tokens?)? ?\+ ?(\d+)(?: tokens?)? ?(?:>=?|exceeds?) ?(\d+)", (1, 2), 3),
     (r"(\d+) ?>=? ?(\d+) ?- ?(\d+)", (1, 3), 2),
     (r"(\d+)(?: tokens?)? ?>=? ?(\d+)", (1,), 2),
+    (
+        r"\((\d{2,9})(?: tokens?)?\) (?:must|should|may|can)(?:not| not)? [^\d|;]{0,60}\((\d{2,9})(?: tokens?)?\)",
+        (1,),
+        2,
+    ),
 )
 _MAX_BEFORE = (
     r"(?:maximum|max|limit|window|context (?:length|size)|at most|up to|less than|fewer than"
-    r"|no more than|smaller than|<=|< |allowed|supports?|only|truncate to|cannot exceed|n_ctx"
+    r"|no more than|smaller than|<=|< |allowed|supports?|only|truncate to|not exceed|(?:less|smaller|lower) than or equal to|n_ctx"
     r"|max_model_len|\[ ?[01] ?,|上限|最大|不能超过|不超过)(?:(?!request|received|got |given|resulted|contain)[^\d|;]){0,48}?"
 )
 _MAX_AFTER = r"(?: tokens?)?\)? ?(?:maximum|max\b|limit\b|(?:token )?context|window)"

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from larik_nb import _error_languages as languages
+
 
 class Rule(NamedTuple):
     """A phrase that matches one of `patterns`, and none of `unless`, means `kind`."""
@@ -47,6 +49,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "day": (
         "per day", "per ?week", "per ?month", r"/ ?(?:day|week|month)\b", "by day", "per 86400", "daily",
         "weekly", "monthly", r"\b[rt]pd\b", "每[日天周月]", "[当今本][日天周月]", "[日月]限", "[日月]额度",
+        "(?:for|of|in|your) (?:today|this (?:day|week|month|(?:billing )?(?:cycle|period)))", *languages.DAY,
     ),
     "minute": (
         "per ?min", "per ?sec", r"/ ?(?:min|sec|s\b)", r"\b[rt]p[ms]\b", r"\bqps\b", "每分钟", "每秒",
@@ -91,8 +94,10 @@ BILLING = Rule(
         "no (?:active )?(?:subscription|resource pack)",
         "suspended.{0,80}(?:billing|balance|pay|invoice|spend|recharge)",
         "(?:套餐|订阅).{0,12}(?:到期|过期|失效)", "欠费", "余额", "充值", "未付", "资源包", "账户.{0,6}不足", "费用",
+        *languages.BILLING,
     ),
     unless=(
+        "(?:context|thinking|reasoning|prompt) budget",
         "rate limit", "per minute", "free models per",
         "billing account (?:is )?(?:not found)$",
     ),
@@ -105,6 +110,7 @@ RATE = Rule(
         "rate ?limit",
         "(?:tokens?|requests?|calls?|quer(?:y|ies)|messages?|prompts?|characters) (?:per|an?|each|/) ?(?:min|sec|hour|day|week|month)",
         r"\brate.{0,20}(?:exceed|limit|too)",
+        "too many tokens.{0,40}(?:please wait|wait before|try again (?:later|in a))",
         "too many (?:concurrent |parallel |simultaneous )?(?:requests?|calls|connections)",
         "throttl",
         r"(?:exceed|limit|maximum|allow|up to|reach|quota|only).{0,80}(?:<minute>|<day>|per hour|hourly)",
@@ -118,6 +124,8 @@ RATE = Rule(
         r"(?:session|plan|usage|trial) .{0,20}(?:limit|cap)\b",
         "fair use", "请求.{0,8}(?:频|过多|过快|超限|上限)", "频率", "频繁", "限流", "流量限制", "流控", "限额", "使用.{0,4}上限", "限速", "并发", "速率",
         "配额", "额度", "用量", "次数.{0,6}(?:上限|超|用)",
+        r"(?:run|ran|running) out of (?:\w+ ){0,2}(?:tokens|requests|messages|usage|prompts)\b.{0,40}(?:<day>|plan|upgrade|account)",
+        *languages.RATE,
     ),
     unless=(
         "frequency.?penalty",
@@ -192,7 +200,8 @@ OVERLOADED = Rule(
         r"no (?:available|healthy|free|idle) (?:\w+ ){0,2}(?:server|worker|provider|instance|upstream|replica|slot|channel|backend|node|endpoint)",
         "unable to process your request",
         "slots? (?:are |is )?(?:busy|unavailable)",
-        "no slot", "maintenance", "访问量", "流量.{0,4}[大高]", "繁忙", "过载", "负载", "拥挤", "忙碌", "暂不可用", "维护", "排队",
+        "no slot", "maintenance", "访问量", "流量.{0,4}[大高]", "繁忙", "(?:服务|系统|引擎|模型|线路|当前)器?.{0,4}忙", "过载", "负载", "拥挤", "忙碌", "暂不可用", "维护", "排队",
+        *languages.OVERLOADED,
     ),
 )  # fmt: skip
 
@@ -221,7 +230,9 @@ OUTPUT_CAP = Rule(
     unless=(
         "prompt", r"\binputs?\b", "messages", "conversation", "history", "text input",
         "tokens in (?:the |your )?request", r"got -\d", "too small", "is negative",
-        "(?:context|kv).{0,40}(?:reduce|shorten|full)", r"context (?:has|is|of|contains|with) \d",
+        "(?:context|kv).{0,40}(?:reduce|shorten|full)", "would exceed .{0,30}(?:context|window)",
+        r"max tokens (?:limit )?of \d+ (?:was |has been |is )?(?:exceeded|reached)",
+        "(?:remaining|available) (?:context|window|space|room)", r"context (?:has|is|of|contains|with) \d",
         "decoder", "输入",
         "(?:max|maximum) (?:input|prompt|context)",
     ),
@@ -261,7 +272,7 @@ OVERFLOW: tuple[Rule, ...] = (
     Rule(
         "context_overflow",
         (
-            r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3})",
+            r"(?:prompt|inputs?|messages?|conversation|history|request|text|sequence|payload|context|length|tokens?|token count|size).{0,60}(?:exceed\w*|longer than|larger than|greater than|over|above|surpass\w*|more than|beyond).{0,60}(?:max|limit|allow|support|model|token|length|size|\d{3}|\d ?k\b)",
         ),
         unless=(
             "<not prompt>", "quota", "balance", r"\brate\b", "credits",
@@ -302,6 +313,7 @@ OVERFLOW: tuple[Rule, ...] = (
             r"max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d",
             "tokens? to keep from the (?:initial|first)",
             r"keep the first \d+ tokens",
+            r"max tokens (?:limit )?of \d+ (?:was |has been |is )?(?:exceeded|reached)",
         ),
     ),
     Rule(
@@ -328,11 +340,14 @@ OVERFLOW: tuple[Rule, ...] = (
         (
             "(?:上下文|输入|prompt|input|context|message|提示词?|消息|内容|文本|请求|token|对话|总)s?.{0,16}(?:超出|超过|超长|过长|过大|太长|上限|不能超过|不得超过|大于)",
             "(?:超出|超过|大于).{0,12}(?:上下文|最大(?:输入|长度|token)|长度限制|token)",
+            "(?:压缩|减少|缩短|精简|截断|清理|删减).{0,8}(?:上下文|输入|对话|消息|内容|历史|提示)",
+            "(?:新建|开启|重新开始).{0,6}(?:对话|会话)",
         ),
         unless=(
             "图片", "图像", "文件", "频", "并发", "配额", "次数",
         ),
     ),
+    Rule("context_overflow", languages.OVERFLOW, unless=languages.NOT_PROMPT),
 )  # fmt: skip
 
 #: A judgement on what was said.
@@ -346,7 +361,9 @@ REFUSED = Rule(
         r"violat\w+ .{0,40}(?:polic|guideline|terms|safety)",
         "blocked (?:by|due to|because of) .{0,30}(?:safety|content|filter|guardrail|moderation)",
         "safety (?:reasons|filter|system|settings)",
+        r"(?:content|prompt|inputs?|outputs?|requests?|messages?)\b.{0,40}\brisks?\b",
         "违规", "敏感", "不安全", "安全审核", "内容审核", "不合规", "违反", "涉黄", "涉政",
+        *languages.REFUSED,
     ),
     unless=(
         "data policy", "policy settings",
@@ -366,7 +383,7 @@ CREDENTIALS = Rule(
         "please (?:log|sign) ?in", "log ?in required", r"sign ?in\b",
         "must (?:be )?(?:log|sign|authenticat)",
         "鉴权", "认证失败", "未认证", "身份验证", "密钥", "令牌.{0,8}(?:无效|过期|错误|不正确|失效)", "(?:无效|错误)的?.{0,4}令牌",
-        "api ?-?key.{0,6}(?:无效|错误|不正确|过期)", "未登录",
+        "api ?-?key.{0,6}(?:无效|错误|不正确|过期)", "未登录", *languages.CREDENTIALS,
     ),
     unless=(
         "unexpected token", "invalid token (?:at|in|id|index)", "token (?:at|in) position", "tokens? count",
@@ -377,11 +394,23 @@ CREDENTIALS = Rule(
     ),
 )  # fmt: skip
 
+#: What is not there is something that the request refers to: an earlier answer, a file, a cache.
+REFERENCE = Rule(
+    "bad_request",
+    (
+        r"\b(?:items?|(?:previous )?response|conversation|container|cached? ?contents?|thread|vector store|batch|upload|assistant|interaction|prompt (?:with id|id)|files? (?:object|with id|id\b|uri|named))\b.{0,80}(?:not (?:be )?found|n.?t exist|no longer (?:exists?|available)|(?:has |is )expired|not available)",
+        "no such (?:file|item|response|conversation|container|cached? ?content|thread|vector store|batch|upload|assistant)",
+    ),
+    unless=(
+        "deployment", "endpoint", "engine", r"\bmodels?\b", "page not found",
+    ),
+)  # fmt: skip
+
 #: No such model, or nobody at this address.
 NOT_FOUND = Rule(
     "not_found_model",
     (
-        r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not a|unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)",
+        r"(?:model|deployment|engine|endpoint|checkpoint|adapter|lora|function|inference profile|publisher model)s?\b.{0,120}(?:not (?:be )?found|not (?:currently )?exist|n.?t exist|no such|unknown|decommission|deprecat\w+ (?:and|on)|has been (?:deprecated|retired|removed|disabled|shut|deleted|sunset)|was (?:removed|retired|deprecated|deleted|shut)|retired|end of life|no longer (?:available|supported|exist)|not deployed|not loaded|not served|not available|n.?t available|is unavailable in|inaccessible|is not supported|are not supported|not a valid|is not valid|is invalid|is not an? |unsupported|isn.?t supported|not running|not been pulled|try pulling|not recogni[sz]ed|not (?:currently )?hosted|not in the list|not support(?:ed)? for)",
         r"(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed|nonexistent|cannot find|could not find|can.?t find|not find|failed to find|unable to find|does not support|no) (?:the )?(?:\w+ )?(?:requested )?(?:model|deployment|engine|endpoint)s?\b(?! (?:output|input|argument|parameter|config))",
         "no models? (?:is |are )?(?:loaded|found|available)",
         "no endpoints? (?:found|that|available)",
@@ -389,7 +418,7 @@ NOT_FOUND = Rule(
         "invalid model", "page not found", "route not found", "not found: ?/", "cannot (?:post|get) /",
         "no route (?:matched|for)", "unknown (?:url|path|route|endpoint)", "no such (?:path|route)",
         "url .{0,40}not found", "path .{0,40}not found", "模型.{0,20}(?:不存在|未找到|不可用|已下线|下线|不支持)",
-        "(?:不存在|未知|无效|没有找到)的?.{0,8}模型",
+        "(?:不存在|未知|无效|没有找到)的?.{0,8}模型", *languages.NOT_FOUND,
     ),
     unless=(
         "model .{0,40}does not support (?!chat|generate|this (?:api|endpoint)|the .{0,20}(?:api|endpoint))",
@@ -423,7 +452,7 @@ PERMISSION = Rule(
         r"\bip\b.{0,40}(?:not |block|ban|deny|denied|restrict|whitelist|allowlist)",
         "you have been blocked", "have been blocked", "attention required", "just a moment", "verify you are human",
         "security (?:check|policy)", "data policy", "无权", "没有权限", "权限不足", "未开放", "暂无.{0,8}权限", "禁止访问", "未开通", "封禁",
-        "冻结", "不支持.{0,4}(?:地区|区域)", "实名",
+        "冻结", "不支持.{0,4}(?:地区|区域)", "实名", *languages.PERMISSION,
     ),
     unless=(
         "method not allowed",
@@ -486,7 +515,7 @@ WRONG_ADDRESS = Rule(
 #: server (a gateway calls every failure "service unavailable"), a vague one does not.
 TEXT: tuple[Rule, ...] = (
     BILLING, RATE, LOADING, OUTPUT_CAP, *OVERFLOW[:2], OVERLOADED, WAIT, *OVERFLOW[2:], REFUSED,
-    CREDENTIALS, NOT_FOUND, PERMISSION, TIMEOUT,
+    CREDENTIALS, REFERENCE, NOT_FOUND, PERMISSION, TIMEOUT,
 )  # fmt: skip
 
 #: Kinds that a sentence may mean only where the status leaves it open. A 400 that mentions a

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
+from larik_nb import _error_languages as languages
 from larik_nb import _error_numbers
 from larik_nb import _error_rules as rules
 from larik_nb._error_answer import Answer
@@ -52,7 +53,7 @@ def as_phrase(text: str) -> str:
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])|_", " ", text)
     text = re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z])", " ", text)
     text = re.sub(r"(?i)input validation error|invalid input\b", " ", text)
-    return " ".join(text.lower().split())
+    return " ".join(text.lower().translate(languages.SIMPLIFIED).split())
 
 
 def matches(rule: Rule, phrases: Iterable[str]) -> bool:

@@ -297,7 +297,7 @@ class AnthropicDecoder:
         self._frames = Frames()
         self._counts: dict[str, int] = {}
         self._sealed: _Sealed | None = None
-        self._given: dict[Any, dict[str, Any]] = {}
+        self._given: dict[Any, Any] = {}
         self.ended = False
 
     def event(self, name: str, data: Any) -> Iterable[StreamEvent]:
@@ -306,6 +306,8 @@ class AnthropicDecoder:
             return NO_EVENTS
         event = self._frames.read(name, data)
         if event is None:
+            # Gateways put another protocol's end mark behind the reason to stop.
+            self.ended = data == "[DONE]" and self.draft.stop_reason is not None
             return NO_EVENTS
         match event.get("type", name):
             case "content_block_delta":
@@ -371,7 +373,8 @@ class AnthropicDecoder:
         self._count(usage, final=True)
         if reason := string(delta.get("stop_reason")):
             self.draft.stop_reason = STOP_REASONS.get(reason, "other")
-        return self._refusal(record(delta.get("stop_details"))) if reason == "refusal" else NO_EVENTS
+        events = [event for key in list(self._given) for event in self._whole_input(key)]
+        return [*events, *self._refusal(record(delta.get("stop_details")))] if reason == "refusal" else events
 
     def _refusal(self, details: dict[str, Any]) -> tuple[StreamEvent, ...]:
         """Say that the model declined, and keep the vendor's details, which are never sent back."""
@@ -445,14 +448,21 @@ class AnthropicDecoder:
         key = _key(index)
         if not self.draft.has_tool(key):
             return NO_EVENTS
-        self._given.pop(key, None)
+        if fragment:
+            self._given.pop(key, None)
         return self.draft.tool_input(key, fragment)
 
     def _stop(self, index: Any) -> Iterable[StreamEvent]:
         self._seal()
         self.draft.close()
-        given = self._given.pop(_key(index), None)
-        return self.draft.tool_input(_key(index), json.dumps(given)) if given is not None else NO_EVENTS
+        return self._whole_input(_key(index))
+
+    def _whole_input(self, key: Any) -> Iterable[StreamEvent]:
+        """Take the input that came with the call's beginning, where no fragment followed it."""
+        given = self._given.pop(key, None)
+        if given is None:
+            return NO_EVENTS
+        return self.draft.tool_input(key, given if isinstance(given, str) else json.dumps(given))
 
     def _seal(self) -> None:
         """Keep a block that only the server understands, once it is complete."""

@@ -299,10 +299,12 @@ class GeminiDecoder:
         return events
 
     # -- parts ------------------------------------------------------------------------------------------------
-    def _part(self, part: dict[str, Any]) -> Iterable[StreamEvent]:
-        if len(part) == 1 and isinstance(text := part.get("text"), str):
+    def _part(self, part: dict[str, Any] | None) -> Iterable[StreamEvent]:
+        if part and len(part) == 1 and isinstance(text := part.get("text"), str):
             # Nearly every part: text and nothing else.
             return self.draft.text(text)
+        if part is None:
+            return NO_EVENTS
         signature = string(part.get("thoughtSignature"))
         if (call := part.get("functionCall")) is not None:
             return self._function_call(call, signature)
@@ -330,7 +332,7 @@ class GeminiDecoder:
     def _other(self, part: dict[str, Any], signature: str) -> Block:
         """Return the block for a part that is neither text nor a call: an image, or what only this wire knows."""
         provider, inline = self.draft.provider, part.get("inlineData")
-        if inline and inline.get("mimeType", "").startswith("image/") and isinstance(inline["data"], str):
+        if inline and inline.get("mimeType", "").startswith("image/") and isinstance(inline.get("data"), str):
             kind, data = inline["mimeType"], inline["data"]
             return Block(type="image", media_type=kind, data=data, signature=signature or None, provider=provider)
         return Block(type="opaque", raw=part, signature=signature or None, provider=provider)
@@ -378,6 +380,7 @@ class _PartialCall:
     def add(self, call: Mapping[str, Any]) -> None:
         """Take in `args` or `partialArgs` of one part."""
         if args := call.get("args"):
+            args = json.loads(args) if isinstance(args, str) else args
             self._args = {**self._args, **args}
             self._draft.tool_input(self._key, json.dumps(args))
         for piece in call.get("partialArgs") or ():

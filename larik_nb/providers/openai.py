@@ -26,6 +26,14 @@ INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "cont
 
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 _FAILED = frozenset({"failed", "cancelled"})
+_FINAL = frozenset(
+    {
+        "response.output_text.done",
+        "response.reasoning_summary_text.done",
+        "response.reasoning_text.done",
+        "response.function_call_arguments.done",
+    }
+)
 _THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _KNOWN_CALL_FIELDS = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
 _BETWEEN_PARTS = "\n\n"
@@ -252,7 +260,9 @@ class OpenAIDecoder:
         event = self._frames.read(name, data)
         if event is None:
             return NO_EVENTS
-        kind = string(event.get("type")) or name or _untyped(event)
+        kind = string(event.get("type")) or name
+        if kind in ("", "response.done"):
+            kind = _untyped(event)
         if kind == "response.output_text.delta":
             return self._text(self._item(event), string(event.get("delta")))
         if kind.endswith(".delta"):
@@ -264,6 +274,8 @@ class OpenAIDecoder:
                 return self._done(self._item(event), record(event.get("item")))
             case "response.content_part.added":
                 self._writing = None
+            case _ if kind in _FINAL:
+                return self._final(kind, event)
             case "response.reasoning_summary_part.added" if event.get("summary_index"):
                 return self._thought(self._item(event), _BETWEEN_PARTS)
             case "response.created" | "response.in_progress":
@@ -333,6 +345,16 @@ class OpenAIDecoder:
                 return self.draft.tool_input(item, string(event.get("delta")))
         return NO_EVENTS
 
+    def _final(self, kind: str, event: dict[str, Any]) -> tuple[StreamEvent, ...]:
+        """Take the whole of a piece whose deltas never came."""
+        item = self._item(event)
+        if kind == "response.function_call_arguments.done":
+            missing = self.draft.has_tool(item) and not self.draft.tool_part(item).pieces
+            return self.draft.tool_input(item, _arguments(event.get("arguments"))) if missing else ()
+        show = self._text if kind == "response.output_text.done" else self._thought
+        text = string(event.get("text"))
+        return show(item, text) if text and not item.shown and not item.done else ()
+
     # -- items ----------------------------------------------------------------------------------------------------
     def _added(self, item: _Item, data: dict[str, Any]) -> tuple[StreamEvent, ...]:
         self._writing = None
@@ -391,7 +413,7 @@ class OpenAIDecoder:
     def _called(self, item: _Item, data: dict[str, Any]) -> tuple[StreamEvent, ...]:
         events = self._call(item, data)
         part = self.draft.tool_part(item)
-        final = string(data.get("arguments"))
+        final = _arguments(data.get("arguments"))
         if not part.pieces:
             events += self.draft.tool_input(item, final)
         elif final:
@@ -443,6 +465,11 @@ class OpenAIDecoder:
         if status in ("completed", ""):
             return "tool_use" if self.draft.calls else "end_turn" if status else None
         return "other"
+
+
+def _arguments(value: Any) -> str:
+    """Return a call's arguments as text; some servers send the object itself."""
+    return json.dumps(value) if isinstance(value, dict) else string(value)
 
 
 def _untyped(event: dict[str, Any]) -> str:

@@ -43,6 +43,17 @@ _STOP: Mapping[str, StopReason] = {
     "tool_calls": "tool_use",
     "function_call": "tool_use",
     "content_filter": "refusal",
+    # What other wires call it, where a gateway passes it on.
+    "eos": "end_turn",
+    "eos_token": "end_turn",
+    "end_turn": "end_turn",
+    "complete": "end_turn",
+    "completed": "end_turn",
+    "stop_sequence": "stop_sequence",
+    "max_tokens": "max_tokens",
+    "model_length": "max_tokens",
+    "tool_use": "tool_use",
+    "tool_call": "tool_use",
 }
 _KEPT = frozenset({"reasoning_details", "refusal", "extra_content", "thought_signature"})
 """Fields of an assistant message that go back as they came, to the model that wrote them."""
@@ -303,8 +314,10 @@ class ChatDecoder:
             events = self._delta(delta)
         elif not self._streamed and (message := choice.get("message")):
             events = self._delta(message)
+        if choice.get("error"):
+            raise stream_error({"error": choice["error"]}, "sse" if self._streamed else "json_200")
         if reason := choice.get("finish_reason"):
-            self.draft.stop_reason = _STOP.get(reason) or stop_reason(string(reason))
+            self.draft.stop_reason = _STOP.get(string(reason).lower()) or stop_reason(reason)
             events = [*events, *self._end()]
         return events
 
@@ -315,7 +328,7 @@ class ChatDecoder:
             # Nearly every delta: text and nothing else.
             return self._texts.text(content)
         events: list[StreamEvent] = []
-        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        thought = delta.get("reasoning_content") or delta.get("reasoning") or delta.get("reasoning_text")
         if details := delta.get("reasoning_details"):
             said = self._details(details)
             thought = thought or said
