@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
+_HELP_COLUMN = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,9 +434,8 @@ def show_help(magics: LarikMagics, _: str = "") -> None:
 
 def help_text() -> str:
     """Return what `%larik help` shows, made from the tables that parsing uses."""
-    spelled = [(f"  {option.spelled}", option.does) for option in OPTIONS]
+    options = [(f"  {option.spelled}", option.does) for option in OPTIONS]
     commands = [(f"  %larik {name} {verb.value}".rstrip(), verb.does) for name, verb in VERBS.items()]
-    width = max(len(left) for left, _ in [*spelled, *commands]) + 2
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
@@ -445,12 +445,19 @@ def help_text() -> str:
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
             "options",
-            *(left.ljust(width) + right for left, right in spelled),
+            *(_beside(left, right) for left, right in options),
             "",
             "commands",
-            *(left.ljust(width) + right for left, right in commands),
+            *(_beside(left, right) for left, right in commands),
         ]
     )
+
+
+def _beside(left: str, right: str) -> str:
+    """Return what is written and what it does, on two lines where the first is long."""
+    if len(left) < _HELP_COLUMN - 1:
+        return left.ljust(_HELP_COLUMN) + right
+    return f"{left}\n{' ' * _HELP_COLUMN}{right}"
 
 
 VERBS = {
