@@ -62,7 +62,8 @@ def may_await(shell: Any, source: str) -> bool:
 
     Only then: code run by other code (`%%time`, `run_cell`) is transformed too, and nobody would await it.
     """
-    if not (_awaits_cells(shell) and Place.of(shell).can_ask):
+    place = Place.of(shell)
+    if not (place.can_ask and place.whole_cell and _awaits_cells(shell)):
         return False
     return bool(shell.input_transformer_manager.transform_cell(_asked_for(shell).get("code", "")) == source)
 

@@ -113,6 +113,7 @@ class _Turn:
         self._route = route
         self._replayed = replayed
         self._turns_before = len(session.turns)
+        self._noted: list[str] = []
         self._answer = render.Answer(route.spec, timed=not replayed)
         self._interrupts = Cancels() if place.awaited else Interrupts()
         screen = render.ShellScreen(magics.ip)
@@ -132,6 +133,7 @@ class _Turn:
         """Show notices above the answer."""
         for text in texts:
             self._answer.take(notice(text))
+        self._noted = list(self._answer.above)
 
     def run(self, question: tuple[str | Block, ...], settings: dict[str, Any]) -> Steps[Message]:
         """Ask and show; the answer, as the history has it.
@@ -176,8 +178,15 @@ class _Turn:
             return self._bundle(message)
         counted = self._session.turns[self._turns_before :]
         if not counted or self._replayed:
-            return None
+            return self._notes()
         return self._answer.shown(display.unanswered_line(counted[-1], spent=self._session.spent)).bundle()
+
+    def _notes(self) -> display.Bundle | None:
+        """Return what was to stand above the answer, which is not told again; a terminal has it already."""
+        if not self._noted or isinstance(self._view, render.Terminal):
+            return None
+        self._answer.above[:] = self._noted
+        return self._answer.shown("").bundle()
 
     def _kept(self, before: int) -> Message | None:
         """Return the answer, whole or in part, that the history has since it had `before` messages."""

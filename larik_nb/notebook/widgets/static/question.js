@@ -47,7 +47,7 @@ export default panel(({ model, el, on, h, send, say }) => {
     'div',
     { class: 'larik-card larik-question', role: 'group', 'aria-labelledby': title, on: { keydown: pressed } },
     h('div', { id: title, class: 'larik-question-text' }, model.get('text')),
-    model.get('detail') ? h('pre', { class: 'larik-question-detail' }, model.get('detail')) : null,
+    model.get('detail') ? h(secret ? 'div' : 'pre', { class: 'larik-question-detail larik-quiet' }, model.get('detail')) : null,
     controls
   );
   el.append(card);
