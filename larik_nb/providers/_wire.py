@@ -54,6 +54,11 @@ def unknown(_model: str) -> None:
     """Know nothing of any model."""
 
 
+def bearer(key: str | None) -> Mapping[str, str]:
+    """Return the header that carries a key as a bearer token; none without a key."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """One HTTP request to be.
@@ -209,6 +214,11 @@ class Draft:
         """Take the vendor's counts, read only once somebody asks: some vendors repeat them with every delta."""
         self._counts = (read, counts)
 
+    def served_by(self, model: Any) -> None:
+        """Take the name of the model that answers, as the server tells it; what is no name says nothing."""
+        if model and isinstance(model, str):
+            self.model = model
+
     # -- text and thinking ------------------------------------------------------------------------------------
     def text(self, piece: str) -> tuple[StreamEvent, ...]:
         """Add visible text."""
@@ -357,6 +367,12 @@ class Draft:
             usage=self.usage,
             stop_reason=self.stop_reason,
         )
+
+    def stopped_for_calls(self) -> Message:
+        """Return the answer of a wire whose servers give no word, or another one, for an end with calls."""
+        if self.calls and self.stop_reason in (None, "end_turn"):
+            self.stop_reason = "tool_use"
+        return self.message()
 
     def finished(self) -> Message:
         """Return the whole answer; one that came without any block has one empty text block."""
