@@ -17,8 +17,8 @@ from larik_nb import estimate
 from larik_nb.agent.session import Spent
 from larik_nb.errors import LarikError
 from larik_nb.notebook import display, markdown, routing, tables
-from larik_nb.routing._config import budget_limits
-from larik_nb.routing.chain import EXPECTED_OUTPUT
+from larik_nb.routing._config import budget_limits, model_settings
+from larik_nb.routing.chain import expected_output
 from larik_nb.types import Request, Usage, user
 
 if TYPE_CHECKING:
@@ -78,11 +78,13 @@ class Next:
     Attributes:
         spec: Who would be asked.
         tokens: Of the prompt: the conversation so far.
-        usd: With `EXPECTED_OUTPUT` tokens of answer; None when unknown.
+        output: Of the answer, as a budget expects it.
+        usd: Both; None when unknown.
     """
 
     spec: str
     tokens: int
+    output: int
     usd: float | None
 
 
@@ -192,8 +194,9 @@ def _next(session: Session, route: Callable[[], Route], config: Config) -> Next 
     request = Request(model=asked.model, messages=(*session.history, user("")), system=session.system)
     prompt = estimate.request_tokens(request)
     provider, _, model = asked.spec.partition("/")
-    usd = config.catalog.cost(Usage(input=prompt, output=EXPECTED_OUTPUT), provider, model)
-    return Next(spec=display.one_line(asked.spec), tokens=prompt, usd=usd)
+    output = expected_output(model, model_settings(config))
+    usd = config.catalog.cost(Usage(input=prompt, output=output), provider, model)
+    return Next(spec=display.one_line(asked.spec), tokens=prompt, output=output, usd=usd)
 
 
 # -- for the page -----------------------------------------------------------------------------------------------------
@@ -363,6 +366,6 @@ def next_words(following: Next) -> str:
     """Return what the next question is likely to cost."""
     provider = following.spec.partition("/")[0]
     price = {None: "at an unknown price", 0.0: display.free(provider)}.get(
-        following.usd, f"≈ {display.usd(following.usd or 0.0)} with {display.tokens(EXPECTED_OUTPUT)} out"
+        following.usd, f"≈ {display.usd(following.usd or 0.0)} with {display.tokens(following.output)} out"
     )
     return f"≈ {display.tokens(following.tokens)} in to {following.spec}, {price}"

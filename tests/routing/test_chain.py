@@ -234,3 +234,13 @@ def test_a_provider_may_have_waits_of_its_own(provider: str, first_s: float, lon
     policy = retry_policy(config, resolve(provider, config).route)
 
     assert (policy.max_retries, policy.first_s, policy.longest_s) == (0, first_s, longest_s)
+
+
+def test_a_limit_in_the_settings_of_a_model_is_one_of_what_an_answer_is_expected_to_cost(fake: FakeProvider):
+    """A thousand tokens of answer are $10 here, ten are 10 cents."""
+    rows = {"pricing": {"anthropic/fake:n=3": PRICES}, "budget": {"session_usd": 1.0}}
+    with pytest.raises(BudgetExceeded):
+        Session("anthropic/fake:n=3", config=settings(fake, **rows)).ask("hi")
+
+    limited = settings(fake, **rows, model_settings={"fake:n=3": {"max_tokens": 10}})
+    assert Session("anthropic/fake:n=3", config=limited).ask("hi").text == expected("fake:n=3")
