@@ -124,7 +124,7 @@ def read(name: str, folder: Path, route: Route, catalog: Catalog) -> Attached:
     if kind is not None:
         block, notes = _images.from_bytes(data)
         check(block, name, route, catalog)
-        return Attached(name=name, part=block, notes=notes)
+        return Attached(name=name, part=replace(block, name=PurePath(_plain_name(name)).name), notes=notes)
     if data.startswith(b"%PDF-"):
         return _pdf(name, data, route, catalog)
     text = _decoded(data)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from larik_nb import _sending, errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
 from larik_nb.providers import _refused
-from larik_nb.providers._replay import Target, prepare
+from larik_nb.providers._replay import Target, prepare, unseen
 from larik_nb.types import (
     Block,
     Message,
@@ -492,7 +492,7 @@ class WireProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the deltas of one answer, then its `done`. Closing the generator closes the socket.
 
-        What the model may not see of the conversation is left out (`prepare`). A server that refuses the reasoning it
+        What the model may not see of the conversation is left out (`prepare`), which is told of the last message. A server that refuses the reasoning it
         is sent back, before it has said anything, is asked once more without.
 
         Raises:
@@ -503,6 +503,7 @@ class WireProvider:
             await self._look(request.model)
         target = self._target(request.model)
         sent = prepare(request, target)
+        missing = unseen(request.messages[-1], target)
         if warning := self._warning():
             yield notice(warning)
         while True:
@@ -511,6 +512,10 @@ class WireProvider:
             feed, take = frames.feed, decoder.event
             try:
                 async with self._answer(self._trimmed(sent)) as reply:
+                    if missing:
+                        # Not before it answers: the next model may be asked instead, and see it.
+                        yield notice(f"left out for {self.name}/{request.model}: {', '.join(missing)}")
+                        missing = ()
                     async for chunk in reply:
                         for name, data in feed(chunk):
                             for event in take(name, data):
