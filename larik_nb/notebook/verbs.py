@@ -102,7 +102,7 @@ def _switched(magics: LarikMagics, session: Session, spec: str) -> str:
 def _has_page(magics: LarikMagics) -> bool:
     """Return whether a page looks on that may draw widgets; no test of one is as good as its answer."""
     from larik_nb.notebook import widgets
-    from larik_nb.notebook.turn import Place
+    from larik_nb.notebook.place import Place
 
     place = Place.of(magics.ip)
     return place.in_kernel and place.can_ask and widgets.available()
@@ -282,7 +282,7 @@ def _open_meter(magics: LarikMagics, session: Session, report: Callable[[], Repo
 def _plot(magics: LarikMagics, report: Report) -> None:
     """Show the spend as a picture, where somebody looks who gets no widget and matplotlib is there."""
     from larik_nb.notebook import plots
-    from larik_nb.notebook.turn import Place
+    from larik_nb.notebook.place import Place
 
     place = Place.of(magics.ip)
     if place.in_kernel and place.can_ask and plots.available() and plots.worth_it(report):
