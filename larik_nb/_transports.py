@@ -274,8 +274,18 @@ class _Socket(asyncio.Protocol):
         self._used = False
 
     # the connection's side
-    async def read(self, max_bytes: int, timeout: float | None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float, until: float | None = None) -> bytes:
+        """Return what h11 is to read next.
+
+        Args:
+            max_bytes: At most so much of the socket's own.
+            timeout: Seconds without a byte.
+            until: The loop's time by which something that h11 can use must be there; each byte that cannot be used
+                would otherwise begin the waiting anew.
+        """
         while True:
+            if until is not None and (timeout := until - asyncio.get_running_loop().time()) <= 0:
+                raise ReadTimeout("no answer within the stall limit")
             data = await self.raw(max_bytes, timeout)
             if not data:
                 return self._chunks.end()
@@ -331,6 +341,12 @@ class _Socket(asyncio.Protocol):
         self._deadline = loop.time() + timeout
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check)
+
+    def rest_idle(self) -> None:
+        """Wake nobody while nothing is asked."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _check(self) -> None:
         self._timer = None
@@ -397,9 +413,7 @@ class _Connection:
 
     async def _event(self, stall_s: float, until: float | None = None) -> Any:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            if until is not None and (stall_s := until - asyncio.get_running_loop().time()) <= 0:
-                raise ReadTimeout("no answer within the stall limit")
-            data = await self._wire.read(_READ_BYTES, stall_s)
+            data = await self._wire.read(_READ_BYTES, stall_s, until)
             if not data and self._http.their_state is h11.SEND_RESPONSE:
                 raise RemoteProtocolError("the server ended the connection before it answered")
             self._http.receive_data(data)
@@ -410,6 +424,7 @@ class _Connection:
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE or self._wire.readable:
             return False
         self._http.start_next_cycle()
+        self._wire.rest_idle()
         return True
 
     @property
@@ -456,6 +471,18 @@ class _Place(NamedTuple):
     def key(self) -> tuple[str, str, int, Proxy | None]:
         """What requests must share to share a connection."""
         return self.scheme, self.host, self.port, self.proxy
+
+
+async def _numbered(host: str, port: int) -> socket.socket:
+    """Return a socket that is connected to an address of numbers."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)  # noqa: FBT003  # asyncio wants it so
+        await asyncio.get_running_loop().sock_connect(opened, (host, port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 class PoolTransport:
@@ -547,10 +574,13 @@ class PoolTransport:
         if secure:
             context = self._tls_context(self._network.ca_file)
             tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
-        # A number is one address: there is nothing to race, and racing costs as much as connecting on this machine.
-        delay_s = None if _IS_NUMBER(host) else _NEXT_ADDRESS_S
         loop = asyncio.get_running_loop()
-        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=delay_s, **tls)
+        if _IS_NUMBER(host):
+            # One address, of which there is nothing to look up and nothing to race: either costs as much as connecting.
+            tls["sock"] = await _numbered(host, port)
+        else:
+            tls |= {"host": host, "port": port, "happy_eyeballs_delay": _NEXT_ADDRESS_S}
+        transport, wire = await loop.create_connection(_Socket, **tls)
         opened: socket.socket = transport.get_extra_info("socket")
         for option in _keepalive():
             opened.setsockopt(*option)

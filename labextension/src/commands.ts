@@ -64,9 +64,9 @@ export class Commands {
       focusNodeSelector: 'input'
     });
     dialog.addClass('larik-ModelDialog');
-    session.models().then(
+    session.models(
       listed => picker.fill(listed),
-      (reason: Error) => picker.fail(reason.message)
+      reason => picker.fail(reason)
     );
     const { button, value } = await dialog.launch();
     if (button.accept && value) {
@@ -142,7 +142,7 @@ export class Commands {
     await this._app.commands.execute('notebook:run-cell');
   }
 
-  private _insertQuestion(): void {
+  private async _insertQuestion(): Promise<void> {
     const notebook = this._tracker.currentWidget?.content;
     const shared = notebook?.model?.sharedModel;
     if (!notebook || !shared || notebook.model?.readOnly) {
@@ -151,9 +151,9 @@ export class Commands {
     insertBelow(shared, notebook.activeCellIndex, [{ kind: 'code', source: '%%larik\n' }]);
     notebook.deselectAll();
     notebook.activeCellIndex += 1;
+    await notebook.activeCell?.ready;
     notebook.mode = 'edit';
-    const editor = notebook.activeCell?.editor;
-    editor?.setCursorPosition({ line: 1, column: 0 });
+    notebook.activeCell?.editor?.setCursorPosition({ line: 1, column: 0 });
   }
 
   private async _stop(): Promise<void> {

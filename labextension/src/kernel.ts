@@ -12,6 +12,8 @@ interface ICommMessage {
   readonly parent_header?: { readonly session?: string } | Record<string, never>;
 }
 
+const GONE = 'the kernel has gone';
+
 /** What was asked of a kernel and not answered yet. */
 interface IQuestion<T> {
   readonly answer: Promise<T>;
@@ -81,11 +83,9 @@ export class LarikSession implements ILarikSession, IDisposable {
     this._send(say.cell(cellId, source));
   }
 
-  models(): Promise<IModels> {
-    this._models ??= question();
-    const { answer } = this._models;
+  models(tell: (listed: IModels) => void, fail: (reason: string) => void): void {
+    this._models = { tell, fail };
     this._send(say.models());
-    return answer;
   }
 
   choose(spec: string): Promise<Chosen> {
@@ -134,9 +134,7 @@ export class LarikSession implements ILarikSession, IDisposable {
       case 'state':
         return this._set(said.status);
       case 'models':
-        this._models?.settle(said.listed);
-        this._models = null;
-        return;
+        return this._models?.tell(said.listed);
       case 'chosen':
         this._chosen?.settle(said.chosen);
         this._chosen = null;
@@ -173,8 +171,8 @@ export class LarikSession implements ILarikSession, IDisposable {
 
   /** Nobody answers any more. */
   private _lose(): void {
-    this._models?.fail(new Error('the kernel has gone'));
-    this._chosen?.fail(new Error('the kernel has gone'));
+    this._models?.fail(GONE);
+    this._chosen?.fail(new Error(GONE));
     this._models = this._chosen = null;
     this._set(null);
   }
@@ -189,7 +187,7 @@ export class LarikSession implements ILarikSession, IDisposable {
   private _chosen: IQuestion<Chosen> | null = null;
   private _comm: Kernel.IComm | null = null;
   private _isDisposed = false;
-  private _models: IQuestion<IModels> | null = null;
+  private _models: { tell: (listed: IModels) => void; fail: (reason: string) => void } | null = null;
   private _status: IStatus | null = null;
 }
 

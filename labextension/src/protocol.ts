@@ -24,14 +24,15 @@ export type Cell = { readonly kind: 'code' | 'markdown'; readonly source: string
 export interface IModelRow {
   /** `provider/model`. */
   readonly spec: string;
-  /** Tokens a prompt may have; null when unknown. */
-  readonly window: number | null;
-  /** USD per million tokens; null when unknown. */
-  readonly inputUsd: number | null;
-  readonly outputUsd: number | null;
-  /** Why it costs nothing: `local`, `plan`; empty when it does cost. */
-  readonly free: string;
+  /** Tokens a prompt may have, `1M`; empty when unknown. */
+  readonly window: string;
+  /** What it costs, in words: `$2/$10`, `free (local)`. */
+  readonly price: string;
   readonly abilities: readonly string[];
+  /** `ok`, or why it cannot be asked now. */
+  readonly state: string;
+  /** It can be asked now. */
+  readonly ready: boolean;
   /** The last day on which it is served; empty where none is known. */
   readonly ends: string;
 }
@@ -124,28 +125,32 @@ function parseReplace(data: JSONObject): FromKernel | null {
 }
 
 function parseModels(data: JSONObject): FromKernel | null {
-  if (!Array.isArray(data.models) || !isText(data.problem)) {
+  if (!Array.isArray(data.models) || !isText(data.problem) || !isFlag(data.asking)) {
     return null;
   }
   // A row that cannot be read is left out: the others can be chosen all the same.
   const models = data.models.map(parseRow).filter(isPresent);
-  return { type: 'models', listed: { models, problem: data.problem } };
+  return { type: 'models', listed: { models, problem: data.problem, asking: data.asking } };
 }
 
 function parseRow(data: JSONValue): IModelRow | null {
-  if (!isObject(data) || !isText(data.spec) || !isText(data.free) || !isText(data.ends)) {
+  if (!isObject(data) || !isText(data.spec)) {
     return null;
   }
-  const abilities = Array.isArray(data.abilities) ? data.abilities.filter(isText) : [];
   return {
     spec: data.spec,
-    window: amountOrNull(data.window),
-    inputUsd: amountOrNull(data.input_usd),
-    outputUsd: amountOrNull(data.output_usd),
-    free: data.free,
-    abilities,
-    ends: data.ends
+    window: textOf(data.window),
+    price: textOf(data.price),
+    abilities: Array.isArray(data.abilities) ? data.abilities.filter(isText) : [],
+    state: textOf(data.state),
+    ready: data.ready === true,
+    ends: textOf(data.ends)
   };
+}
+
+/** What is empty is left out of a row. */
+function textOf(value: JSONValue | undefined): string {
+  return isText(value) ? value : '';
 }
 
 function isObject(value: JSONValue | undefined): value is JSONObject {
@@ -166,10 +171,6 @@ function isTextOrNull(value: JSONValue | undefined): value is string | null {
 
 function isAmount(value: JSONValue | undefined): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-}
-
-function amountOrNull(value: JSONValue | undefined): number | null {
-  return isAmount(value) ? value : null;
 }
 
 function isLevel(value: JSONValue | undefined): value is Level {

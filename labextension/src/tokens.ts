@@ -23,6 +23,8 @@ export interface IModels {
   readonly models: readonly IModelRow[];
   /** Which provider did not tell, and why; empty when all did. */
   readonly problem: string;
+  /** Providers are being asked: a fuller list follows. */
+  readonly asking: boolean;
 }
 
 /** Changes a notebook for its kernel. Resolves to the empty text, or to why nothing was changed. */
@@ -41,8 +43,13 @@ export interface ILarikSession {
   readonly pickerAsked: ISignal<ILarikSession, void>;
   /** Tell what stands in a cell now, ahead of running a command about it. */
   tell(cellId: string, source: string): void;
-  /** Ask for the models. */
-  models(): Promise<IModels>;
+  /**
+   * Ask for the models.
+   *
+   * @param tell Called with what is known at once, and again when the providers have told.
+   * @param fail Called instead when nobody is there to tell.
+   */
+  models(tell: (listed: IModels) => void, fail: (reason: string) => void): void;
   /** Go on with a model. */
   choose(spec: string): Promise<Chosen>;
 }

@@ -34,6 +34,7 @@ def load(shell: InteractiveShell) -> None:
     undo.append(_add_empty_body(shell))
     undo.append(_add_async_cells(shell, magics))
     undo.append(_add_failed_cells(shell, magics))
+    undo.append(magics.pictures.listen())
     magics.status.say(State())
 
 

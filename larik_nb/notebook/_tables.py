@@ -29,6 +29,11 @@ def is_table(value: Any) -> bool:
     return _is_eager(value) or is_lazy(value)
 
 
+def forms(value: Any) -> tuple[str, ...]:
+    """Return the forms that this table has: not every library sums its tables up."""
+    return FORMS if hasattr(type(value), "describe") else tuple(form for form in FORMS if form != "stats")
+
+
 def _bases(value: Any) -> Iterable[tuple[str, str]]:
     return ((base.__module__.partition(".")[0], base.__name__) for base in type(value).__mro__)
 
@@ -125,7 +130,8 @@ def _schema(frame: Any, kind: str) -> str:
     lines += [_row([*cells]) for cells in zip(names, kinds, map(_count, gaps), strict=True)]
     if width > _COLUMNS:
         lines.append(f"\nand {width - _COLUMNS:,} more columns")
-    return f"{kind} of {rows:,} rows, {width:,} columns\n\n" + "\n".join(lines)
+    size = f"{rows:,} row{'s' * (rows != 1)}, {width:,} column{'s' * (width != 1)}"
+    return f"{kind} of {size}\n\n" + "\n".join(lines)
 
 
 def _count(gaps: int | None) -> str:

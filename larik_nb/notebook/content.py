@@ -7,12 +7,14 @@ cannot be anything but a key, and not even that with `--raw`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.notebook import _images, attach, complete, describe, formats, interpolate, redact
+from larik_nb.notebook.pictures import Pictures
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route
@@ -36,7 +38,9 @@ class Content:
     names: tuple[str, ...] = ()
 
 
-def build(shell: Any, text: str, asked: Asked, *, route: Route, catalog: Catalog) -> Content:
+def build(
+    shell: Any, text: str, asked: Asked, *, route: Route, catalog: Catalog, pictures: Pictures | None = None
+) -> Content:
     """Return what `text` sends.
 
     Args:
@@ -45,14 +49,15 @@ def build(shell: Any, text: str, asked: Asked, *, route: Route, catalog: Catalog
         asked: The options beside it.
         route: Who is asked, which decides what can be sent; it is not asked here.
         catalog: What is known of models.
+        pictures: What cells showed.
 
     Raises:
         ConfigError: A value cannot be put into words, a file cannot be read, or the model does not take one of them.
     """
-    made = _Made(route, catalog)
+    made = _Made(route, catalog, pictures or Pictures(shell))
     names = visible(shell)
     wanted = list(asked.attach)
-    if not asked.raw:
+    if "@" in text and not asked.raw:
         files, notes = attach.mentioned(text, Path.cwd())
         made.notes += notes
         wanted += files
@@ -71,6 +76,7 @@ class _Made:
 
     route: Route
     catalog: Catalog
+    pictures: Pictures
     parts: list[str | Block] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -95,7 +101,9 @@ class _Made:
         own = redact.literal(text)
         if own != text:
             self.notes += [f"{note}; --raw sends it" for note in redact.told(own, "your question")]
-        return interpolate.expand(own, names, self.words, note=self.notes.append)
+        return interpolate.expand(
+            own, names, self.words, note=self.notes.append, shown=lambda written: _shown(written, self.pictures)
+        )
 
     def words(self, named: interpolate.Field) -> str:
         said = describe.value(named.value, named.form)
@@ -118,37 +126,13 @@ def visible(shell: Any) -> dict[str, Any]:
     names = shell.user_ns
     left_out = complete.hidden(names, shell.user_ns_hidden)
     own = {name: value for name, value in names.items() if name not in left_out}
-    results = names.get("Out")
-    return {"Out": _Results(results, shell), **own} if isinstance(results, dict) else own
+    return {"Out": names["Out"], **own} if "Out" in names else own
 
 
-class _Results(dict[int, Any]):
-    """A notebook's results by number; where a cell only showed a picture, that."""
-
-    def __init__(self, results: Mapping[int, Any], shell: Any) -> None:
-        super().__init__(results)
-        self._shown = getattr(shell.history_manager, "outputs", {})
-
-    def __missing__(self, number: int) -> Any:
-        for output in reversed(self._shown.get(number, [])):
-            if (found := _shown(output.bundle)) is not None:
-                return found
-        raise KeyError(number)
+_RESULT = re.compile(r"\{Out\[(\d{1,9})\]!image\}")
 
 
-def _shown(bundle: Mapping[str, Any]) -> Any:
-    """Return the picture or the text that an output showed."""
-    import base64
-    import binascii
-
-    for kind in ("image/png", "image/jpeg"):
-        data = bundle.get(kind)
-        if isinstance(data, bytes):
-            return data
-        if isinstance(data, str):
-            try:
-                return base64.b64decode(data)
-            except binascii.Error:
-                continue
-    text = bundle.get("text/plain", bundle.get("stream"))
-    return "".join(text) if isinstance(text, list | str) else None
+def _shown(written: str, pictures: Pictures) -> bytes | None:
+    """Return the picture that the cell of `{Out[3]!image}` showed, its value being none."""
+    match = _RESULT.fullmatch(written)
+    return pictures.of(int(match[1])) if match else None

@@ -73,7 +73,8 @@ def describe(kind: type) -> Callable[[_F], _F]:
 def forms(value: Any) -> tuple[str, ...]:
     """Return what may stand behind the exclamation mark for this value: `{df!schema}`."""
     kind = _kind(value)
-    own = {"table": _tables.FORMS, "array": ("schema",), "picture": ("image",), "code": ("source",)}.get(kind, ())
+    table = _tables.forms(value) if kind == "table" else ()
+    own = {"table": table, "array": ("schema",), "picture": ("image",), "code": ("source",)}.get(kind, ())
     shape = ("schema",) if isinstance(value, dict | list | tuple) else ()
     return tuple(dict.fromkeys([*own, *shape, "repr", "type"]))
 
@@ -162,7 +163,7 @@ def _usual(thing: Any, form: str) -> Described:
     if kind == "array":
         return Described(text=_words(lambda: _array(thing, form)))
     if isinstance(thing, BaseException):
-        return Described(text=_traceback(thing))
+        return Described(text=_bounded.within(_bounded.LIMIT_S, lambda: _traceback(thing)))
     if kind == "code":
         return Described(text=_words(lambda: _source(thing)))
     if form == "schema":
@@ -185,7 +186,7 @@ def _repr(thing: Any) -> str:
     if whole:
         return text
     size = _bounded.size(thing)
-    return text[:LONGEST] + (f"… ({size:,} in all)" if size is not None else "")
+    return redact.cut(text, LONGEST - 100) + (f"… ({size:,} in all)" if size is not None else "… (cut)")
 
 
 def _type_name(thing: Any) -> str:

@@ -61,6 +61,7 @@ def expand(
     words: Callable[[Field], str] | None = None,
     *,
     note: Callable[[str], None] | None = None,
+    shown: Callable[[str], Any] = lambda _: None,
 ) -> str:
     """Return `text` with its resolvable fields replaced by what `words` says of them.
 
@@ -69,6 +70,7 @@ def expand(
         names: What may be named.
         words: Puts a field's value into words; those of `describe` by default.
         note: Told, in one line each, of a form that its value does not have.
+        shown: Returns what a field without a value of that form means all the same; None: nothing.
 
     Raises:
         ConfigError: A value cannot be put into words.
@@ -79,14 +81,19 @@ def expand(
         form = match[3] or ""
         try:
             value = _value(match[1], match[2], names)
+            known = describe.forms(value)
         except _Unresolvable:
-            return match[0]
-        if form and form not in (known := describe.forms(value)):
-            if note is not None and form not in _CONVERSIONS:
+            value, known = None, ()
+        if form and form not in known and (instead := shown(match[0])) is not None:
+            value = instead
+        elif not known or (form and form not in known):
+            if known and note is not None and form not in _CONVERSIONS:
                 note(f"{match[0]} has no form {form}; sent as it stands. Forms: {', '.join(known)}")
             return match[0]
         said = _said(say, Field(match[0], match[1] + match[2], value, form))
-        return _lead(said, text[: match.start()]) + said + _gap(said, text[match.end() :])
+        if isinstance(value, str) or not said.endswith("|") or "| --- |" not in said:
+            return said
+        return _lead(text[: match.start()]) + said + _gap(text[match.end() :])
 
     return _FIELD.sub(replaced, text)
 
@@ -117,21 +124,14 @@ def undefined(text: str, names: Mapping[str, Any]) -> list[str]:
     return [name for name in found if name not in names and not hasattr(builtins, name)]
 
 
-def _lead(said: str, before: str) -> str:
+def _lead(before: str) -> str:
     """Return the line ends that part a table from what stands ahead of it on its line."""
-    line = before.rpartition("\n")[2]
-    return "\n\n" if line.strip() and _holds_table(said) else ""
+    return "\n\n" if before.rpartition("\n")[2].strip() else ""
 
 
-def _holds_table(said: str) -> bool:
-    return said.endswith("|") and "| --- |" in said
-
-
-def _gap(said: str, rest: str) -> str:
+def _gap(rest: str) -> str:
     """Return the line ends that part a table from what follows, which would be one more of its rows."""
-    if not rest.strip() or not _holds_table(said):
-        return ""
-    return "\n" * max(0, 2 - (len(rest) - len(rest.lstrip("\n"))))
+    return "\n" * max(0, 2 - (len(rest) - len(rest.lstrip("\n")))) if rest.strip() else ""
 
 
 def _value(name: str, steps: str, names: Mapping[str, Any]) -> Any:

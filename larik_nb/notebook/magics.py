@@ -6,13 +6,14 @@ All else is imported when a magic is first used, so that loading stays quick.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
+from larik_nb.notebook.pictures import Pictures
 from larik_nb.notebook.status import State, Status
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class LarikMagics(Magics):
         self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.pictures = Pictures(shell)
         self.failed: OrderedDict[str, Failed] = OrderedDict()
         self.is_awaiting = False
         self.blocking_form: tuple[str, str] | None = None
@@ -242,15 +244,15 @@ class LarikMagics(Magics):
         for told in list(self.on_status):
             told(session, self.status.state.running)
 
-    async def _models(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _models(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         from larik_nb.notebook import picking
 
-        return await picking.models(self, data)
+        return picking.models(self, data)
 
-    async def _choose(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _choose(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         from larik_nb.notebook import picking
 
-        return await picking.choose(self, data)
+        return picking.choose(self, data)
 
 
 def _body(cell: str) -> str:

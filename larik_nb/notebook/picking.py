@@ -3,69 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import LarikError
+from larik_nb.notebook.picker import Shelf
 
 if TYPE_CHECKING:
+    from larik_nb.config import Config
     from larik_nb.notebook.magics import LarikMagics
-    from larik_nb.providers._listing import Listed
+    from larik_nb.providers._listing import Listing
 
 
-async def models(magics: LarikMagics, _: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a page that asks for the models: those of every provider that is set up, and who did not tell."""
-    config = magics.session(None).config
+async def models(magics: LarikMagics, _: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """Tell a page the models: at once those of the catalog, then what the providers say that are set up."""
     try:
-        # Elsewhere: on this loop run the cells, and the portal is waited for.
-        listed, problems = await asyncio.to_thread(partial(_listed, config))
+        config = magics.session(None).config
+        shelf = Shelf(config)
+        yield listed(shelf, asking=True)
+        # On another thread: on this one run the cells, and the portal is waited for.
+        for listing in await asyncio.to_thread(_listings, config):
+            shelf.heard(listing)
     except LarikError as error:
-        return {"type": "models", "models": [], "problem": error.message}
-    known = config.catalog.find
-    return {
-        "type": "models",
-        "models": [row(model, known(model.provider, model.id)) for model in listed],
-        "problem": "; ".join(problems),
-    }
+        yield {"type": "models", "models": [], "problem": error.message, "asking": False}
+    else:
+        yield listed(shelf, asking=False)
 
 
-def _listed(config: Any) -> tuple[list[Listed], list[str]]:
+def _listings(config: Config) -> tuple[Listing, ...]:
     from larik_nb import portal
+    from larik_nb.errors import ConfigError
     from larik_nb.providers._listing import listings
 
-    told = portal.wait(listings(config))
-    problems = [f"{listing.provider}: {listing.error}" for listing in told if listing.error]
-    return [model for listing in told for model in listing.models], problems
+    try:
+        return portal.wait(listings(config))
+    except ConfigError:  # no provider is set up: the catalog's models say that their key is missing
+        return ()
 
 
-def row(model: Listed, known: Any) -> dict[str, Any]:
-    """Return a model as the dialog shows it.
+def listed(shelf: Shelf, *, asking: bool) -> dict[str, Any]:
+    """Return the message with a shelf's models, those that can be asked before the rest.
 
-    Returns:
-        `{"spec": "provider/model", "window": tokens or None, "input_usd": USD per million tokens or None,
-        "output_usd": likewise, "free": why it costs nothing or "", "abilities": [text, …], "ends": day or ""}`.
+    A model is `{"spec": "provider/model", "window": "1M", "price": "$2/$10", "abilities": [text, …],
+    "state": "ok", "no key" or what else is in the way, "ready": bool, "ends": day}`; what is empty is left out.
     """
-    abilities = [word for word in ("vision", "tools", "thinking") if known is not None and getattr(known, word)]
-    return {
-        "spec": model.spec,
-        "window": model.window,
-        "input_usd": model.price.input if model.price else None,
-        "output_usd": model.price.output if model.price else None,
-        "free": model.free,
-        "abilities": abilities,
-        "ends": str(model.ends or ""),
-    }
+    offers = sorted(shelf.offers(), key=lambda offer: not offer.is_ready)
+    problem = "; ".join(f"{provider}: {why}" for provider, why in shelf.problems.items())
+    return {"type": "models", "models": [offer.to_json() for offer in offers], "problem": problem, "asking": asking}
 
 
-async def choose(magics: LarikMagics, data: Mapping[str, Any]) -> dict[str, Any]:
+async def choose(magics: LarikMagics, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """Go on with the model that was chosen, as `%model` does, and say who is asked now or why not."""
     session = magics.session(None)
     spec = str(data.get("spec", ""))
     try:
         after = session.route(spec).spec
     except LarikError as error:
-        return {"type": "chosen", "ok": False, "text": error.message}
+        yield {"type": "chosen", "ok": False, "text": error.message}
+        return
     magics.chosen = spec
     magics.say_status(session)
-    return {"type": "chosen", "ok": True, "text": after}
+    yield {"type": "chosen", "ok": True, "text": after}

@@ -57,7 +57,7 @@ def show(magics: LarikMagics, asked: Asked, text: str) -> None:
 def planned(magics: LarikMagics, session: Session, route: Route, asked: Asked, text: str) -> Preview:
     """Return what would be sent, with the conversation left as it is."""
     catalog = session.config.catalog
-    sent = content.build(magics.ip, text, asked, route=route, catalog=catalog)
+    sent = content.build(magics.ip, text, asked, route=route, catalog=catalog, pictures=magics.pictures)
     history = () if asked.new else tuple(session.history)
     system = asked.system if asked.system is not None or asked.new else session.system
     effort = asked.effort or session.effort

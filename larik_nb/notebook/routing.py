@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from larik_nb import portal
 from larik_nb.errors import ConfigError
 from larik_nb.notebook import display
+from larik_nb.providers import role_names
 from larik_nb.providers._listing import listings
 from larik_nb.routing import edits, roles, suggest
 
@@ -171,8 +172,8 @@ def suggestions(config: Config) -> str:
 
 def choices(role: str, preset: str, config: Config) -> tuple[str, Rows]:
     """Return every model as a choice for a role, in a preset's order, each with why it is suggested or not."""
-    if role.lower() not in roles.role_names(config):
-        raise ConfigError(f"there is no role {role}", remedy=f"Roles: {', '.join(roles.role_names(config))}")
+    if role.lower() not in role_names(config):
+        raise ConfigError(f"there is no role {role}", remedy=f"Roles: {', '.join(role_names(config))}")
     found, problems = _models(config)
     today = datetime.now(UTC).date()
     rows = suggest.candidates(found, preset, role.lower(), main=_main(config), roles=own(config), today=today)

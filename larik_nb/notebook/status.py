@@ -7,7 +7,8 @@ Every message is a JSON object with a `type`. The kernel says::
     {"type": "insert", "id": text, "cell_id": text or None, "cells": [{"kind": "code" | "markdown", "source": text}]}
     {"type": "replace", "id": text, "cell_id": text, "digest": SHA-256 of the source it is based on, "source": text}
     {"type": "open_picker"}
-    {"type": "models", "models": [row, …], "problem": text}     the answer to `models`; a row as in `picking.rows`
+    {"type": "models", "models": [{…}, …], "problem": text, "asking": bool}    the answers to `models`, as
+        `picking.listed` makes them; while `asking`, another follows
     {"type": "chosen", "ok": bool, "text": text}                the answer to `choose`
 
 and a page::
@@ -28,7 +29,7 @@ import hashlib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -38,7 +39,7 @@ VERSION = 2
 
 Level = Literal["ok", "warn", "stop"]
 Data = dict[str, Any]
-Answer = Callable[[Mapping[str, Any]], Awaitable[Data]]
+Answer = Callable[[Mapping[str, Any]], AsyncIterator[Data]]
 """Makes what is said in reply to a page's message."""
 
 _ANSWER_S = 5.0
@@ -236,7 +237,7 @@ class Status:
         """Send the state, if it changed."""
         with self._lock:
             self.state = state
-            if state == self._said or not self._is_watched():
+            if state == self._said or (self._comm is None and not self._is_watched()):
                 return
             self._said = state
             if self._comm is None:
@@ -295,4 +296,5 @@ class Status:
             task.add_done_callback(self._tasks.discard)
 
     async def _reply(self, answer: Answer, data: Mapping[str, Any]) -> None:
-        self._send(await answer(data))
+        async for said in answer(data):
+            self._send(said)

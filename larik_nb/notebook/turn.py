@@ -47,7 +47,9 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
         route = _route(magics, session, asked)
     yield from asking.put(magics.ip, local_model.offer(route, can_ask=place.can_ask))
     with at_once():
-        sent = content.build(magics.ip, text, asked, route=route, catalog=session.config.catalog)
+        sent = content.build(
+            magics.ip, text, asked, route=route, catalog=session.config.catalog, pictures=magics.pictures
+        )
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
     turn.note(*_slips(magics, session, asked), *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
@@ -113,6 +115,7 @@ class _Turn:
         self._route = route
         self._replayed = replayed
         self._turns_before = len(session.turns)
+        self._noted: list[str] = []
         self._answer = render.Answer(route.spec, timed=not replayed)
         self._interrupts = Cancels() if place.awaited else Interrupts()
         screen = render.ShellScreen(magics.ip)
@@ -132,6 +135,7 @@ class _Turn:
         """Show notices above the answer."""
         for text in texts:
             self._answer.take(notice(text))
+        self._noted = list(self._answer.above)
 
     def run(self, question: tuple[str | Block, ...], settings: dict[str, Any]) -> Steps[Message]:
         """Ask and show; the answer, as the history has it.
@@ -176,8 +180,15 @@ class _Turn:
             return self._bundle(message)
         counted = self._session.turns[self._turns_before :]
         if not counted or self._replayed:
-            return None
+            return self._notes()
         return self._answer.shown(display.unanswered_line(counted[-1], spent=self._session.spent)).bundle()
+
+    def _notes(self) -> display.Bundle | None:
+        """Return what was to stand above the answer, which is not told again; a terminal has it already."""
+        if not self._noted or isinstance(self._view, render.Terminal):
+            return None
+        self._answer.above[:] = self._noted
+        return self._answer.shown("").bundle()
 
     def _kept(self, before: int) -> Message | None:
         """Return the answer, whole or in part, that the history has since it had `before` messages."""

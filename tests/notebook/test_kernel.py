@@ -34,7 +34,7 @@ def test_names_are_replaced_unless_raw(asked: Kernel):
     asked.run("import pandas as pd\ndf = pd.DataFrame({'month': [1, 2]})\nx = 5")
 
     asked.run("%%larik\n{x} {df} {In} {get_ipython} {quit}")
-    assert last_prompt(asked).startswith("5 2 rows; columns: month int64\n\n|  | month |")
+    assert last_prompt(asked).startswith("5 \n\nDataFrame of 2 rows, 1 column\n\n| column | type |")
     assert last_prompt(asked).endswith("{In} {get_ipython} {quit}")
 
     asked.run("%%larik --raw\n{x}")

@@ -170,7 +170,8 @@ def test_routing_tells_who_cools_and_who_answered(kernel: Kernel, file: Path) ->
     file.write_text(json.dumps(settings))
 
     kernel.run("%%larik -m worker\nhi")
-    rows = {line.split("  ")[0]: line for line in kernel.run("%routing").plain.splitlines()}
+    ran = kernel.run("%routing", watched=False)
+    rows = {line.split("  ")[0]: line for line in ran.plain.splitlines()}
 
     assert "cooling " in rows["worker"]
     assert rows["worker"].endswith(" s (rate limited)")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import comm
 import pytest
 
-from larik_nb.catalog import Price
 from larik_nb.notebook import picking
+from larik_nb.notebook.picker import Shelf
 from larik_nb.notebook.status import Edit, Front, NewCell, Outcome, State, Status
-from larik_nb.providers._listing import Listed
+from larik_nb.providers._listing import Listing
 from larik_nb.routing.budget import BudgetLimits
 
 HELLO = {"type": "hello", "version": 2, "abilities": ["insert", "replace"]}
@@ -246,6 +246,17 @@ def test_a_tool_that_runs_notebooks_hears_of_no_comm(comms: list[FakeComm]) -> N
     assert not status.open_picker()
 
 
+def test_an_open_line_carries_what_no_cell_says(comms: list[FakeComm]) -> None:
+    """A model chosen in the page's dialog is said at once, although no cell runs then."""
+    shell = Shell()
+    status = Status(shell)
+    status.say(State(model="a/b"))
+    shell._parent = {"content": {"comm_id": "x"}}
+    status.say(State(model="a/c"))
+
+    assert comms[0].sent[-1]["model"] == "a/c"
+
+
 def test_a_hello_is_answered_with_the_state_of_now(comms: list[FakeComm]) -> None:
     status = Status(Shell())
     status.say(State(model="a/b"))
@@ -260,9 +271,10 @@ def test_a_hello_is_answered_with_the_state_of_now(comms: list[FakeComm]) -> Non
 
 
 def test_a_question_is_answered_when_its_answer_is_there(comms: list[FakeComm]) -> None:
-    async def models(data: Mapping[str, Any]) -> dict[str, Any]:
+    async def models(data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         await asyncio.sleep(0)
-        return {"type": "models", "models": [data["type"]], "problem": ""}
+        yield {"type": "models", "models": [], "asking": True}
+        yield {"type": "models", "models": [data["type"]], "asking": False}
 
     async def cell() -> None:
         comms[0].says({"type": "models"})
@@ -273,7 +285,7 @@ def test_a_question_is_answered_when_its_answer_is_there(comms: list[FakeComm]) 
     status.say(State())
     asyncio.run(cell())
 
-    assert comms[0].sent[-1] == {"type": "models", "models": ["models"], "problem": ""}
+    assert [said["models"] for said in comms[0].sent[1:]] == [[], ["models"]]
 
 
 def test_closing_ends_it_and_a_later_state_opens_another(comms: list[FakeComm]) -> None:
@@ -286,15 +298,16 @@ def test_closing_ends_it_and_a_later_state_opens_another(comms: list[FakeComm]) 
 
 
 # -- the list of models -----------------------------------------------------------------------------------------------
-def test_a_row_says_what_is_known_of_a_model() -> None:
-    listed = Listed(provider="scripted", id="demo", window=1000, price=Price(input=2, output=10))
+def test_a_page_is_told_what_is_known_of_models_and_the_ones_that_can_be_asked_first() -> None:
+    from larik_nb.config import Config
 
-    assert picking.row(listed, None) == {
-        "spec": "scripted/demo",
-        "window": 1000,
-        "input_usd": 2,
-        "output_usd": 10,
-        "free": "",
-        "abilities": [],
-        "ends": "",
-    }
+    shelf = Shelf(Config.load({"anthropic_api_key": "sk-ant-test"}))
+    shelf.heard(Listing(provider="openai", error="timed out"))
+    said = picking.listed(shelf, asking=True)
+
+    assert said["problem"] == "openai: timed out"
+    assert said["asking"] is True
+    ready = [row["ready"] for row in said["models"]]
+    assert True in ready
+    assert ready == sorted(ready, reverse=True)
+    assert {"spec", "price", "state"} <= said["models"][0].keys()

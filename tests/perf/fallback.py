@@ -41,7 +41,7 @@ from larik_nb.types import Request, StreamEvent, user
 
 WELL = "fake:n=20"
 SILENT_S = 0.05
-WARM = 10
+WARM, AWAKE = 10, 4
 LIMIT, FIRST_TEXT_MS, GROWTH_KB = 1.5, 2.0, 500
 """Ratio to two plain calls; CPU to the first text; resident memory that 8,000 calls may add."""
 
@@ -105,7 +105,8 @@ async def measure(ill: str, well: str, trouble: str, calls: int) -> dict[str, fl
     for _ in range(calls + WARM):
         await asyncio.sleep(silence_s)  # a processor that has slept does all more slowly
         alone = await _read(plain.stream(request))
-        awake, _, _ = await _read(plain.stream(request))
+        for _ in range(AWAKE):
+            awake, _, _ = await _read(plain.stream(request))
         rows.append((*alone, *await _read(_chained(around)), alone[0] - awake))
     cpu, ms, _, both_cpu, both_ms, first, waking = (statistics.median(row) for row in zip(*rows[WARM:], strict=True))
     both_ms -= silence_s * 1e3

@@ -10,7 +10,7 @@ import pytest
 
 from larik_nb import Session, errors
 from larik_nb.config import Config
-from larik_nb.notebook import routing
+from larik_nb.notebook import display, routing
 from larik_nb.providers import _probe, resolve
 from larik_nb.routing.roles import role
 from tests.providers.test_probe import REAL_SERVERS, SERVERS, Fake
@@ -31,14 +31,14 @@ def fake() -> Iterator[Fake]:
 
 
 def chat(text: str) -> bytes:
-    chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
-    return b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 2, "completion_tokens": 1}
+    return b"data: " + json.dumps({"choices": [choice], "usage": usage}).encode() + b"\n\ndata: [DONE]\n\n"
 
 
 def lines(text: str) -> bytes:
-    return (
-        json.dumps({"model": "m", "message": {"content": text}, "done": True, "done_reason": "stop"}).encode() + b"\n"
-    )
+    end = {"done": True, "done_reason": "stop", "prompt_eval_count": 2, "eval_count": 1}
+    return json.dumps({"model": "m", "message": {"content": text}, **end}).encode() + b"\n"
 
 
 def running(fake: Fake, kind: str, text: str = "well") -> Config:
@@ -71,7 +71,7 @@ def test_a_server_that_runs_answers_without_a_key_and_its_window_is_known(
     assert (answer.text, answer.provider, answer.cost_usd) == ("well", kind, 0.0)
     assert role("main", config).window == LIMITS[kind]
     shown = {row[0]: row for row in routing.table(config, {})}
-    assert shown["main"][1:3] == (f"{kind}/m", f"{LIMITS[kind] // 1000}k" if kind != "vllm" else "1.2k")
+    assert shown["main"][1:3] == (f"{kind}/m", display.tokens(LIMITS[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

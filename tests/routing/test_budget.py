@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from larik_nb import _sending
 from larik_nb.errors import BudgetExceeded, ConfigError, RateLimited, ServerError
 from larik_nb.providers.scripted import Reply, ScriptedProvider
 from larik_nb.routing.budget import Budget, BudgetLimits, WithBudget
@@ -190,6 +191,30 @@ def test_whoever_goes_away_pays_what_was_heard_and_holds_nothing(ledger: Ledger,
     assert world.budget.spent == Spending(usd=0.01)
 
 
+def test_whoever_stops_before_anything_was_sent_pays_nothing(ledger: Ledger):
+    class Connecting(ScriptedProvider):
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            _sending.begin()
+            await asyncio.sleep(3600)
+            yield text_delta("never")
+
+    world = World(ledger, [])
+    chain = WithBudget(Connecting(), budget=world.budget, prices=_Dear(0.5), spec="p/m")
+
+    async def stop() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(chain.stream(REQUEST)), 0.01)
+
+    asyncio.run(stop())
+
+    assert world.budget.spent == Spending(usd=0.0)
+
+
+class _Dear(Prices):
+    def cut_off(self, request: Request, heard: str) -> float | None:
+        return 0.5
+
+
 def test_a_model_without_a_price_is_refused_under_a_budget_unless_allowed(ledger: Ledger):
     world = World(ledger, ["well"], prices=Prices(None))
 
@@ -277,6 +302,7 @@ def test_a_reservation_of_another_machine_is_dropped_when_it_is_old(ledger: Ledg
 
 _RACER = """
 import sys; from pathlib import Path; from larik_nb.routing.budget import *; from larik_nb.routing.ledger import Ledger
+from larik_nb import _sending
 from larik_nb.errors import BudgetExceeded
 budget = Budget(Ledger(Path(sys.argv[1])), "shared", limits=BudgetLimits(session_usd=1.0))
 print("ready", flush=True); sys.stdin.readline(); got = []

@@ -1,6 +1,7 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { EditorView, ViewPlugin } from '@codemirror/view';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { proseHighlighting, refresh } from '../prose/highlight';
 import { ILarikSettings } from '../tokens';
 
@@ -12,7 +13,14 @@ export const prosePlugin: JupyterFrontEndPlugin<void> = {
   description: 'Lets %%larik cells read as prose.',
   autoStart: true,
   requires: [IEditorExtensionRegistry, ILarikSettings],
-  activate: (_, registry: IEditorExtensionRegistry, settings: ILarikSettings) => {
+  optional: [ITranslator],
+  activate: (
+    _,
+    registry: IEditorExtensionRegistry,
+    settings: ILarikSettings,
+    translator: ITranslator | null
+  ) => {
+    const label = (translator ?? nullTranslator).load('larik-nb').__('Question to the model');
     const views = new Set<EditorView>();
     settings.changed.connect(() => views.forEach(view => view.dispatch({ effects: refresh.of(null) })));
     registry.addExtension({
@@ -22,7 +30,7 @@ export const prosePlugin: JupyterFrontEndPlugin<void> = {
           return null; // a file's editor: prompts are in cells
         }
         const isOn = (): boolean => settings.highlighting && CODE.has(options.model.mimeType);
-        return EditorExtensionRegistry.createImmutableExtension([proseHighlighting(isOn), followed(views)]);
+        return EditorExtensionRegistry.createImmutableExtension([proseHighlighting(isOn, label), followed(views)]);
       }
     });
   }

@@ -50,6 +50,16 @@ const prose: Language = StreamLanguage.define<IState>({
   languageData: { closeBrackets: { brackets: ['(', '[', '{', '`'] } }
 });
 
+/** What an editor has that has no language yet: where one may come, CodeMirror wants one from the start. */
+const plain: Language = StreamLanguage.define<null>({
+  name: 'larik-none',
+  startState: () => null,
+  token: (stream: StringStream) => {
+    stream.skipToEnd();
+    return null;
+  }
+});
+
 /** Tells editors that what they show may read otherwise now. */
 export const refresh = StateEffect.define<null>();
 
@@ -86,8 +96,9 @@ function isBlankBelow(text: Text, line: number): boolean {
  * Let `%%larik` cells and `%larik` lines read as prose; other text is left alone.
  *
  * @param isOn Whether the editor is one of code, and the user wants it; asked again when the document changes.
+ * @param label Says what is written in such a cell, to those who cannot see it.
  */
-export function proseHighlighting(isOn: () => boolean): Extension {
+export function proseHighlighting(isOn: () => boolean, label: string): Extension {
   const extentOf = (state: EditorState): Extent => (!isOn() ? 'none' : isProse(state.doc) ? 'cell' : 'lines');
   const extent = StateField.define<Extent>({
     create: extentOf,
@@ -102,7 +113,8 @@ export function proseHighlighting(isOn: () => boolean): Extension {
     extent,
     // Before the cell's own language, which would see mistakes in every sentence.
     Prec.highest(whole(language, prose)),
-    whole(EditorView.contentAttributes, { class: 'cm-lineWrapping larik-prose' }),
+    Prec.lowest(language.of(plain)),
+    whole(EditorView.contentAttributes, { class: 'cm-lineWrapping larik-prose', 'aria-label': label }),
     syntaxHighlighting(styles),
     ViewPlugin.define(view => new Lines(view, extent), { decorations: lines => lines.decorations })
   ];

@@ -3,40 +3,18 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { IModelRow } from '../protocol';
 import { IModels } from '../tokens';
-import { usd } from './modelItem';
-
-/** Write tokens short: `1M`, `200k`, `32k`, `900`. */
-export function tokens(count: number): string {
-  if (count >= 999_500) {
-    return `${Number((count / 1_000_000).toFixed(1))}M`;
-  }
-  return count >= 1000 ? `${Math.round(count / 1000)}k` : String(count);
-}
 
 /** What is known of a model, behind its name: `1M · $2/$10 · vision tools`. */
 export function details(row: IModelRow, trans: TranslationBundle): string {
   return [
-    row.window === null ? '' : trans.__('%1 window', tokens(row.window)),
-    price(row, trans),
+    row.window,
+    row.price,
     row.abilities.join(' '),
-    row.ends && trans.__('until %1', row.ends)
+    row.ends && trans.__('until %1', row.ends),
+    row.ready ? '' : row.state
   ]
     .filter(Boolean)
     .join(' · ');
-}
-
-function price(row: IModelRow, trans: TranslationBundle): string {
-  if (row.free) {
-    return trans.__('free (%1)', row.free);
-  }
-  if (row.inputUsd === null || row.outputUsd === null) {
-    return trans.__('price unknown');
-  }
-  return `$${short(row.inputUsd)}/$${short(row.outputUsd)}`;
-}
-
-function short(amount: number): string {
-  return Number.isInteger(amount) ? String(amount) : usd(amount);
 }
 
 /** Whether all words of a search stand somewhere in what is shown of a model. */
@@ -81,13 +59,18 @@ export class ModelPicker extends Widget implements Dialog.IBodyWidget<string | n
     this.node.append(this._input, this._list, this._note);
   }
 
-  /** Show the models once they are known. */
+  /** Show the models that are known; said again, the search and the place in the list stay. */
   fill(listed: IModels): void {
-    this._problem = listed.problem;
+    if (this.isDisposed) {
+      return;
+    }
+    const before = this._active?.spec ?? this._current;
+    this._active = null;
+    this._rest = [listed.problem, listed.asking ? this._trans.__('asking the providers for more…') : ''].filter(Boolean);
     this._options = listed.models.map((row, at) => this._option(row, at));
     this._list.replaceChildren(...this._options.map(option => option.node));
     this._search();
-    this._activate(this._options.find(option => option.spec === this._current) ?? this._shown()[0] ?? null);
+    this._activate(this._shown().find(option => option.spec === before) ?? this._shown()[0] ?? null);
   }
 
   /** Say why there are no models. */
@@ -124,10 +107,10 @@ export class ModelPicker extends Widget implements Dialog.IBodyWidget<string | n
     node.id = `${this._id}-${at}`;
     node.className = 'larik-ModelPicker-option';
     node.setAttribute('role', 'option');
-    node.append(part('larik-ModelPicker-spec', row.spec), part('larik-ModelPicker-details', details(row, this._trans)));
-    if (row.spec === this._current) {
-      node.append(part('larik-ModelPicker-current', this._trans.__('current')));
-    }
+    node.dataset.ready = String(row.ready);
+    const mark = row.spec === this._current ? [part('larik-ModelPicker-current', this._trans.__('current'))] : [];
+    const known = part('larik-ModelPicker-details', details(row, this._trans));
+    node.append(part('larik-ModelPicker-spec', row.spec), ...mark, known);
     const option = { spec: row.spec, node, shown: (node.textContent ?? '').toLowerCase() };
     node.addEventListener('click', () => {
       this._activate(option);
@@ -146,7 +129,7 @@ export class ModelPicker extends Widget implements Dialog.IBodyWidget<string | n
     const count = this._shown().length;
     const found =
       count === 0 ? this._trans.__('No model matches') : this._trans._n('%1 model', '%1 models', count, count);
-    this._note.textContent = this._problem ? `${found} · ${this._problem}` : found;
+    this._note.textContent = [found, ...this._rest].join(' · ');
   }
 
   private _onKey(event: KeyboardEvent): void {
@@ -187,7 +170,7 @@ export class ModelPicker extends Widget implements Dialog.IBodyWidget<string | n
   private readonly _list = document.createElement('div');
   private readonly _note = document.createElement('div');
   private _options: IOption[] = [];
-  private _problem = '';
+  private _rest: string[] = [];
 }
 
 function part(className: string, text: string): HTMLElement {
