@@ -105,12 +105,14 @@ def test_ready_that_comes_after_the_end_changes_nothing() -> None:
 
 
 FETCHES = re.compile(
-    r"\bimport\b|\brequire\(|\bfetch\(|https?://|innerHTML|outerHTML|insertAdjacentHTML|\beval\(|url\("
+    r"\bimport\b|\brequire\(|\bfetch\(|https?://(?!www\.w3\.org/)|innerHTML|outerHTML|insertAdjacentHTML|\beval\(|url\("
 )
 NAMES = sorted(p.name.removesuffix(".js") for p in _assets._STATIC.iterdir() if p.name.endswith(".js"))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "common"])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name != "common" and "export default" in _assets._read(f"{name}.js")]
+)
 def test_a_widgets_module_is_whole_fetches_nothing_and_parses_no_markup(name: str) -> None:
     text = _assets.esm(name)
 
