@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: perf help demo lab test lint unit notebooks labextension check-slow constraints clean
+.PHONY: perf help demo lab test lint unit notebooks labextension check-lab check-kernels check-slow constraints clean
 
 help:  ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  \t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -52,9 +52,17 @@ check-slow: labextension  ## the slow lanes: built packages, the real local mode
 	@scripts/chromium.sh
 	$(PY) -m pytest -m slow
 
+check-lab: labextension  ## the extension from the built wheel, in the newest JupyterLab and in the oldest it is for
+	@scripts/chromium.sh
+	$(PY) -m pytest -m slow tests/test_labextension.py
+
+check-kernels:  ## interrupts, Stop and async cells on older ipykernels, each in an environment of its own; wants uv
+	@scripts/setup.sh dev
+	@scripts/check_kernels.sh
+
 perf:  ## measure speed, memory and the kernel's work against the limits; wants a quiet machine
 	@scripts/setup.sh dev
-	$(PY) tests/perf/startup.py && $(PY) tests/perf/streaming.py && $(PY) tests/perf/load.py && $(PY) tests/perf/notebook.py
+	$(PY) tests/perf/startup.py && $(PY) tests/perf/streaming.py && $(PY) tests/perf/load.py && $(PY) tests/perf/fallback.py && $(PY) tests/perf/notebook.py
 
 constraints:  ## choose the newest versions that fit, and write them down
 	@scripts/setup.sh dev

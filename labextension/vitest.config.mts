@@ -16,6 +16,8 @@ export default defineConfig({
   test: {
     environment: 'jsdom',
     include: ['src/__tests__/**/*.test.ts'],
+    // Yjs says so of every cell that JupyterLab's own document makes.
+    onConsoleLog: text => !text.startsWith('Invalid access: Add Yjs type'),
     setupFiles: ['test/setup.ts'],
     server: { deps: { inline: [/@lumino/] } }
   }

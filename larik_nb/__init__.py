@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larik_nb import errors as errors
     from larik_nb._version import __version__ as __version__
     from larik_nb.agent.session import Session as Session
+    from larik_nb.notebook.describe import describe as describe
     from larik_nb.portal import stream as stream
     from larik_nb.providers import Provider as Provider
     from larik_nb.providers import connect as connect
@@ -34,6 +35,7 @@ _HOMES = {
     "Usage": "larik_nb.types",
     "__version__": "larik_nb._version",
     "connect": "larik_nb.providers",
+    "describe": "larik_nb.notebook.describe",
     "stream": "larik_nb.portal",
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "Usage",
     "__version__",
     "connect",
+    "describe",
     "errors",
     "load_ipython_extension",
     "stream",

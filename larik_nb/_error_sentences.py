@@ -70,7 +70,12 @@ def compose(error: APIError) -> str:
 def reason(error: APIError) -> str:
     """The same in a few words, without whose failure it is, and when to try again where that is known."""
     wait = max(filter(None, (error.again_in_s, _asked(error))), default=None)
-    return _sentence(error).short.format(**_facts(error)) + _wait(wait)
+    return why(error) + _wait(wait)
+
+
+def why(error: APIError) -> str:
+    """What is wrong in a few words."""
+    return _sentence(error).short.format(**_facts(error))
 
 
 def happened(error: APIError, who: str) -> str:

@@ -27,6 +27,8 @@ FAILURES: tuple[Failure, ...] = (
     Failure("Unreachable", "connection", "proxy_login", r"proxy.{0,80}(?:407|auth|credential|forbidden|denied)|407 proxy", final=True),
     Failure("Unreachable", "connection", "proxy", r"\b(?:client|http|https)?proxy|socks"),
     Failure("Unreachable", "connection", "address", r"unsupportedprotocol|invalidurl|localprotocolerror: .{0,20}(?:header|scheme)|invalid (?:url|scheme)|missing an? 'https?:", final=True),
+    Failure("ServerError", "connection", "dropped", r"^(?:readerror|writeerror|clientpayloaderror|clientoserror|remoteprotocolerror|serverdisconnectederror)\b"),
+    Failure("ServerError", "connection", "dropped", r"clientresponseerror|badhttpmessage|badstatusline|invalidheader|linetoolong|transferencodingerror|contentlengtherror"),
     Failure("Unreachable", "connection", "plain_http", r"wrong_version_number|wrong version number|http_request|unknown_?protocol|record_?layer"),
     Failure("Unreachable", "connection", "dns", r"gaierror|getaddrinfo|name or service|nodename nor|name resolution|no address associated|resolve host|name not resolved|unknown host|dns"),
     Failure("Unreachable", "connection", "refused", r"refused|connect call failed|all connection attempts failed|errno (?:111|61)\b|winerror 10061|cannot connect to host"),

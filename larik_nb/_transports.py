@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import h11
 
+from larik_nb import _sending
 from larik_nb.errors import ConfigError
 from larik_nb.http import REST_S, Outgoing, Reply
 
@@ -32,6 +33,10 @@ _KEPT_CONNECTIONS = 20
 _KEPT_S = 60.0
 _STALE_S = 2.0
 """A kept connection that ends within this time of a request had ended before; later, the server may have worked on it."""
+
+_NEXT_ADDRESS_S = 0.25
+"""A name's next address is tried as well when the one before has not answered by then (RFC 8305)."""
+_IS_NUMBER = re.compile(r"[0-9.]+|[^:]*:.*").fullmatch
 
 _BUFFER_BYTES = 1 << 18
 _READ_BYTES = 1 << 16
@@ -224,6 +229,7 @@ class _Socket(asyncio.Protocol):
         self._reads = 0
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._resting: asyncio.TimerHandle | None = None
 
     # asyncio's side
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -268,8 +274,18 @@ class _Socket(asyncio.Protocol):
         self._used = False
 
     # the connection's side
-    async def read(self, max_bytes: int, timeout: float | None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float, until: float | None = None) -> bytes:
+        """Return what h11 is to read next.
+
+        Args:
+            max_bytes: At most so much of the socket's own.
+            timeout: Seconds without a byte.
+            until: The loop's time by which something that h11 can use must be there; each byte that cannot be used
+                would otherwise begin the waiting anew.
+        """
         while True:
+            if until is not None and (timeout := until - asyncio.get_running_loop().time()) <= 0:
+                raise ReadTimeout("no answer within the stall limit")
             data = await self.raw(max_bytes, timeout)
             if not data:
                 return self._chunks.end()
@@ -279,15 +295,15 @@ class _Socket(asyncio.Protocol):
 
     async def raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
-            await self._rest()
-        if not self._buffer and not self.at_end:
             self._reader = asyncio.get_running_loop().create_future()
             self._watch(timeout)
+            self._rest()
             try:
                 await self._reader
             finally:
                 self._reader = None
                 self._deadline = 0.0
+                self._end_rest()
         if not self._buffer:
             if self._used and not self._answered and asyncio.get_running_loop().time() < self._sent_at + _STALE_S:
                 raise _StaleError("the kept connection had ended")
@@ -301,17 +317,21 @@ class _Socket(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
-    async def _rest(self) -> None:
+    def _rest(self) -> None:
         """Leave what comes in the socket for a while, so that one wake reads many tokens (`REST_S`)."""
         self._reads += 1
         if self._reads <= _READS_AT_ONCE or not (rest_s := REST_S.get()) or self.transport is None:
             return
         self.transport.pause_reading()
-        try:
-            await asyncio.sleep(rest_s)
-        finally:
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+        self._resting = asyncio.get_running_loop().call_later(rest_s, self._end_rest)
+
+    def _end_rest(self) -> None:
+        if self._resting is None:
+            return
+        self._resting.cancel()
+        self._resting = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _watch(self, timeout: float | None) -> None:
         """Fail the waiting read after `timeout`. One timer serves many reads: it re-arms itself when it is early."""
@@ -321,6 +341,12 @@ class _Socket(asyncio.Protocol):
         self._deadline = loop.time() + timeout
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check)
+
+    def rest_idle(self) -> None:
+        """Wake nobody while nothing is asked."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _check(self) -> None:
         self._timer = None
@@ -368,9 +394,13 @@ class _Connection:
             headers.append(("content-length", str(len(content))))
         parts: list[h11.Event] = [h11.Request(method=outgoing.method, target=place.target, headers=headers)]
         parts += [h11.Data(data=content), h11.EndOfMessage()]
+        if not self._wire.at_end:
+            _sending.go()
         await self._wire.write(b"".join(self._http.send(part) or b"" for part in parts), outgoing.stall_s)
+        # The head has one limit: a server that says "wait" for ever, or a letter at a time, has stalled as well.
+        until = asyncio.get_running_loop().time() + outgoing.stall_s
         while True:
-            event = await self._event(outgoing.stall_s)
+            event = await self._event(outgoing.stall_s, until)
             if isinstance(event, h11.Response):
                 return event
             if not isinstance(event, h11.InformationalResponse):
@@ -381,9 +411,9 @@ class _Connection:
         while isinstance(event := await self._event(stall_s), h11.Data):
             yield bytes(event.data)
 
-    async def _event(self, stall_s: float) -> Any:
+    async def _event(self, stall_s: float, until: float | None = None) -> Any:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            data = await self._wire.read(_READ_BYTES, stall_s)
+            data = await self._wire.read(_READ_BYTES, stall_s, until)
             if not data and self._http.their_state is h11.SEND_RESPONSE:
                 raise RemoteProtocolError("the server ended the connection before it answered")
             self._http.receive_data(data)
@@ -394,6 +424,7 @@ class _Connection:
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE or self._wire.readable:
             return False
         self._http.start_next_cycle()
+        self._wire.rest_idle()
         return True
 
     @property
@@ -440,6 +471,18 @@ class _Place(NamedTuple):
     def key(self) -> tuple[str, str, int, Proxy | None]:
         """What requests must share to share a connection."""
         return self.scheme, self.host, self.port, self.proxy
+
+
+async def _numbered(host: str, port: int) -> socket.socket:
+    """Return a socket that is connected to an address of numbers."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)  # noqa: FBT003  # asyncio wants it so
+        await asyncio.get_running_loop().sock_connect(opened, (host, port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 class PoolTransport:
@@ -532,7 +575,12 @@ class PoolTransport:
             context = self._tls_context(self._network.ca_file)
             tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": limit_s}
         loop = asyncio.get_running_loop()
-        transport, wire = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25, **tls)
+        if _IS_NUMBER(host):
+            # One address, of which there is nothing to look up and nothing to race: either costs as much as connecting.
+            tls["sock"] = await _numbered(host, port)
+        else:
+            tls |= {"host": host, "port": port, "happy_eyeballs_delay": _NEXT_ADDRESS_S}
+        transport, wire = await loop.create_connection(_Socket, **tls)
         opened: socket.socket = transport.get_extra_info("socket")
         for option in _keepalive():
             opened.setsockopt(*option)
@@ -573,6 +621,7 @@ class AiohttpTransport:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S, socket_factory=_open_socket)
         watch = aiohttp.TraceConfig()
         watch.on_connection_create_start.append(_mark_new)
+        watch.on_request_headers_sent.append(_mark_gone)
         self._session = aiohttp.ClientSession(
             connector=connector,
             auto_decompress=False,
@@ -599,6 +648,11 @@ class AiohttpTransport:
         return Reply(response.status, headers, response.content.iter_chunked(_READ_BYTES), close)
 
     async def _sent(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        """Return the response once its head is there, for which there is one limit, whatever comes before it."""
+        async with asyncio.timeout(outgoing.connect_s + outgoing.stall_s):
+            return await self._asked(outgoing)
+
+    async def _asked(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
         import aiohttp
 
         begun = asyncio.get_running_loop().time()
@@ -639,6 +693,10 @@ class AiohttpTransport:
 
 async def _mark_new(_session: object, trace: types.SimpleNamespace, _params: object) -> None:
     trace.trace_request_ctx.new = True
+
+
+async def _mark_gone(_session: object, _trace: object, _params: object) -> None:
+    _sending.go()
 
 
 def _open_socket(address: Any) -> socket.socket:

@@ -166,6 +166,9 @@ def _distance(level: str, place: int) -> tuple[int, int]:
     return abs(here - place), -here
 
 
+MOST_FOUND = 512
+"""Models whose entries are kept at hand: names come from users and servers, of which there is no end."""
+
 OVERRIDABLE = ("window", "max_output", "tools", "vision", "pdf", "thinking", "efforts", "default_effort", "sampling")
 """What a row of the config key `models` may say; `config` checks the values."""
 
@@ -197,6 +200,7 @@ class Catalog:
         self._own = {key.lower(): _own_fields(row) for key, row in (own or {}).items()}
         self._pricing = {key.lower(): _rows(value) for key, value in (pricing or {}).items()}
         self._exact = {(model.provider, model.id.lower()): model for model in self.models}
+        self._found: dict[tuple[str, str], Model | None] = {}
         self._bare: dict[str, Model] = {}
         for model in self.models:
             self._bare.setdefault(_bare(model.id), model)
@@ -216,7 +220,17 @@ class Catalog:
         ("anthropic/claude-…" at a router, "accounts/…/models/…" at a host) has that model's abilities and no price,
         for the host sets its own. Nothing else matches: an id that only begins like a known one is unknown.
         """
-        provider = provider.lower()
+        key = (provider.lower(), model)
+        try:
+            return self._found[key]  # a request asks for its model half a dozen times
+        except KeyError:
+            found = self._find(*key)
+        if len(self._found) >= MOST_FOUND:
+            self._found.clear()
+        self._found[key] = found
+        return found
+
+    def _find(self, provider: str, model: str) -> Model | None:
         found = self._sold(provider, model) or self._known(provider, model)
         own = self._lookup(self._own, provider, model)
         if own:
@@ -250,9 +264,9 @@ class Catalog:
         Returns:
             USD; 0.0 for what runs on the user's own machine or plan; None when the tokens or the price are unknown.
         """
-        if usage is None:
-            return None
         found = self.find(provider, model)
+        if usage is None:  # what costs nothing need not be counted
+            return 0.0 if provider.lower() in self.free and not (found and found.prices) else None
         moment = _utc(at)
         row = found.price(usage.prompt, moment) if found else None
         if row is not None:

@@ -239,6 +239,19 @@ class Config:
         named = "" if handed else env.get("LARIK_MODEL", "").strip()
         return settings.snapshot(env, named)
 
+    def drafted(self, data: Mapping[str, Any]) -> Config:
+        """Return the settings as they would be if the user's file said `data`; the project's file is read anew.
+
+        Raises:
+            ConfigError: `data`, or the project's file, cannot be used.
+        """
+        if self.project is None:
+            settings = _read(data, self.source)
+        else:
+            path = Path(self.project)
+            settings = _with_project(data, _config_file.read(path), self.source, path)
+        return settings.snapshot(self.env, self.env.get("LARIK_MODEL", "").strip())
+
     def env_value(self, name: str) -> str | None:
         """Return an environment variable without white space around it; None when unset or empty."""
         return self.env.get(name, "").strip() or None

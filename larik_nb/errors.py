@@ -16,6 +16,7 @@ LarikError
 │  └─ BadWire             bytes we could not read       neither
 ├─ AllModelsFailed        an ExceptionGroup of the above, one reason each
 ├─ BudgetExceeded         spent_usd, session_usd
+├─ AnswerError            an answer is not what was asked for; `raw` keeps it
 ├─ ToolError              its text goes to the model; any other exception in a tool is a bug
 └─ ReplayMiss             a recording has no such request; carries the difference
 
@@ -193,6 +194,13 @@ class APIError(LarikError):
 
         return _error_sentences.reason(self)
 
+    @property
+    def why(self) -> str:
+        """The same without the time, which passes: "rate limited"."""
+        from larik_nb import _error_sentences
+
+        return _error_sentences.why(self)
+
     def happened(self, who: str) -> str:
         """What happened to `who`, to be gone on with: "a/b is rate limited (retry in 42 s)"."""
         from larik_nb import _error_sentences
@@ -342,6 +350,19 @@ class BudgetExceeded(LarikError):
         )
         self.args = (spent_usd, session_usd, expected_usd)
         self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd
+
+
+class AnswerError(LarikError):
+    """An answer is not of the kind that was asked for.
+
+    Args:
+        message: What it lacks, and what would do.
+        raw: The answer as it came.
+    """
+
+    def __init__(self, message: str, *, raw: str) -> None:
+        super().__init__(message)
+        self.raw = raw
 
 
 class ToolError(LarikError):

@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -111,6 +111,8 @@ class _Pipe(Generic[T]):
         self.begun = False
         self.closed = False
         self.ended = threading.Event()
+        self.alarm: Callable[[], None] | None = None
+        self.has_items = False
         self._batch: list[T] = []
         self._room: asyncio.Event | None = None
 
@@ -140,11 +142,19 @@ class _Pipe(Generic[T]):
             self.flush()
             self.batches.put(_End(error))
             self.ended.set()
+            self._ring()
 
     def flush(self) -> None:
         if self._batch:
             batch, self._batch = self._batch, []
             self.batches.put(batch)
+            if not self.has_items:
+                self.has_items = True
+                self._ring()
+
+    def _ring(self) -> None:
+        if self.alarm is not None:
+            self.alarm()
 
     def cancel(self) -> None:
         self.closed = True
@@ -211,6 +221,34 @@ class _Reader(Iterator[T]):
         """
         return self._pipe.ended.wait(timeout_s)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the source's end is there; items before it may still be waiting."""
+        return self._pipe.ended.is_set()
+
+    async def stirred(self, timeout_s: float) -> None:
+        """Wait up to `timeout_s` seconds for the first item, or once it is there for the end, on any loop.
+
+        As with `ended`, items behind the first wake nobody.
+        """
+        running = asyncio.get_running_loop()
+        woken = running.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        had_items = self._pipe.has_items
+        self._pipe.alarm = lambda: _on(running, wake)
+        timer = running.call_later(timeout_s, wake)
+        try:
+            # Looked at once the alarm is set: what came before it rings nobody.
+            if not self._pipe.ended.is_set() and self._pipe.has_items == had_items:
+                await woken
+        finally:
+            timer.cancel()
+            self._pipe.alarm = None
+
     def _take(self, timeout_s: float | None) -> bool:
         """Fetch the next batch; False at the end.
 
@@ -269,6 +307,12 @@ class _Reader(Iterator[T]):
     def __del__(self) -> None:
         if hasattr(self, "_loop"):
             self._abandon()
+
+
+def _on(other: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Have `call` called on another thread's loop, unless that is over."""
+    with contextlib.suppress(RuntimeError):
+        other.call_soon_threadsafe(call)
 
 
 def iterate(source: AsyncGenerator[T, None]) -> _Reader[T]:

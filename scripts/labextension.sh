@@ -15,7 +15,7 @@ fi
 [ "$status" = 0 ] || exit "$status"
 
 PATH="$PWD/.venv/bin:$PATH"
-sources() { (cd labextension && cat package.json yarn.lock tsconfig*.json && find src style test -type f | sort | xargs cat) | cksum; }
+sources() { (cd labextension && cat package.json yarn.lock tsconfig*.json && find src style schema test -type f | sort | xargs cat) | cksum; }
 installed() { cat labextension/package.json labextension/yarn.lock | cksum; }
 
 if [ "$(cat labextension/node_modules/.larik 2>/dev/null)" != "$(installed)" ]; then

@@ -384,6 +384,7 @@ def one_trial_at_a_time(run: Run) -> Iterator[str]:
                 ailing[entry.spec] = place
             elif entry.what == "succeeded" and begun > ailing.get(entry.spec, place):
                 del ailing[entry.spec]
+                trials.pop(entry.spec, None)  # somebody else's answer has settled what it was to find out
 
 
 def the_breaker_doubles(run: Run) -> Iterator[str]:

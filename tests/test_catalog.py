@@ -191,9 +191,25 @@ def test_what_runs_here_costs_nothing(provider: str) -> None:
     assert catalog.cost(MILLION, provider, "gpt-5") == 0.0
 
 
+def test_looking_up_names_without_end_keeps_few_of_them() -> None:
+    own = catalog.shipped().with_own({"corp/a": {"window": 5}}, {})
+    for number in range(2 * catalog.MOST_FOUND):
+        assert own.find("corp", f"m{number}") is None
+
+    assert len(own._found) <= catalog.MOST_FOUND
+    assert own.find("Corp", "a") is own.find("corp", "a")
+
+
+def test_what_costs_nothing_need_not_be_counted() -> None:
+    priced = catalog.shipped().with_own({}, {"ollama/m": {"input": 1.0, "output": 1.0}})
+
+    assert catalog.cost(None, "ollama", "m") == 0.0
+    assert catalog.cost(None, "openai", "gpt-5") is None
+    assert priced.cost(None, "ollama", "m") is None
+
+
 def test_unknown_is_not_zero() -> None:
     assert catalog.cost(None, "anthropic", "claude-opus-5") is None
-    assert catalog.cost(None, "local", "smollm2-135m") is None
     assert catalog.cost(MILLION, "openai", "gpt-6.2-sol") is None
     assert catalog.cost(Usage(input=0, output=0), "anthropic", "claude-opus-5") == 0.0
 

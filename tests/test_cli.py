@@ -150,7 +150,7 @@ def test_routing_is_told_and_changed(file: Path, capsys: pytest.CaptureFixture[s
     assert main(["routing"]) == 0
     told = capsys.readouterr().out
     assert "worker   groq/x" in told
-    assert "budget    $2.00 a session, a warning at 80%" in told
+    assert "budget    $2.00 a session, a warning at 80 %" in told
     assert main(["routing", "worker=gropq/x"]) == 1
     assert 'unknown model "gropq/x"' in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ IN_CELL = re.compile(r"%larik ([a-z]+)")
 IN_SHELL = re.compile(r"(?<![%\w])larik ([a-z]+)")
 OF_LOCAL = re.compile(r"larik local ([a-z]+)")
 MAGIC = re.compile(r"(?<![\w%])%{1,2}([a-z_]{3,})(?![\w%])")
-OURS = {"routing", "larik", "model"}
+OURS = {"routing", "larik", "model", "effort", "model_settings"}
 
 
 def texts() -> Iterator[tuple[str, str]]:

@@ -225,6 +225,62 @@ def test_a_server_that_hangs_up_on_a_new_connection_is_not_asked_twice(transport
     listener.close()
 
 
+@pytest.mark.parametrize(
+    "piece", [b"HTTP/1.1 103 Early Hints\r\n\r\n", b"X"], ids=["wait for ever", "a letter at a time"]
+)
+def test_a_head_that_never_ends_is_a_stall(transport: TransportName, piece: bytes) -> None:
+    """Each piece comes within the limit, and the answer never does."""
+    listener, gone = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with contextlib.suppress(OSError):
+            if piece == b"X":
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not gone.wait(0.05):
+                connection.sendall(piece)
+        connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+
+    async def once() -> None:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        async with http.post(url, headers={}, body={}, stall_timeout_s=0.4, transport=transport):
+            pass
+
+    with pytest.raises(errors.StallError):
+        asyncio.run(asyncio.wait_for(once(), 10))
+    gone.set()
+    listener.close()
+
+
+@pytest.mark.parametrize("when", ["connecting", "asked"])
+def test_whether_anything_was_sent_is_known(fake: FakeProvider, transport: TransportName, when: str) -> None:
+    from larik_nb import _sending
+
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    full = [socket.create_connection(listener.getsockname(), timeout=1) for _ in range(1)]
+    with contextlib.suppress(OSError):  # the queue of connections is full: the next one waits for its handshake
+        while len(full) < 8:
+            full.append(socket.create_connection(listener.getsockname(), timeout=0.2))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/" if when == "connecting" else f"{fake.url}/v1/messages"
+
+    async def stopped() -> _sending.Sending:
+        with _sending.watched() as sending:
+            _sending.begin()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    body = {"model": "fake:f=60000"}
+                    async with http.post(url, headers={}, body=body, transport=transport):
+                        pass
+            return sending
+
+    assert asyncio.run(stopped()).is_unsent == (when == "connecting")
+    for one in full:
+        one.close()
+    listener.close()
+
+
 class _Compressed(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))

@@ -1,13 +1,11 @@
-import { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { commandsPlugin } from './plugins/commands';
 import { kernelPlugin } from './plugins/kernel';
+import { prosePlugin } from './plugins/prose';
+import { settingsPlugin } from './plugins/settings';
 import { statusModelPlugin } from './plugins/statusModel';
-import { ILarikKernel } from './tokens';
 
-export { ILarikKernel, IStatus } from './tokens';
+export { ILarikKernel, ILarikSettings, IStatus } from './tokens';
 
-const plugins: [JupyterFrontEndPlugin<ILarikKernel>, JupyterFrontEndPlugin<void>] = [
-  kernelPlugin,
-  statusModelPlugin
-];
+const plugins = [settingsPlugin, kernelPlugin, statusModelPlugin, commandsPlugin, prosePlugin];
 
 export default plugins;

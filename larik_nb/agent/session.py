@@ -18,7 +18,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from larik_nb import errors, estimate, portal
+from larik_nb import _sending, errors, estimate, portal
 from larik_nb.types import Block, Effort, Message, Request, StreamEvent, Usage, done, tool_result, user
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from larik_nb.routing.chain import Surroundings
 
 _SETTINGS = {field.name for field in fields(Request)} - {"model", "messages", "system"}
+MAIN = "main"
 _NOT_RUN = "not run: the user went on before it was answered"
 
 
@@ -37,10 +38,12 @@ class Route:
     Attributes:
         provider: Streams the answer.
         model: Id within the provider.
+        role: The role it was asked as.
     """
 
     provider: Provider
     model: str
+    role: str = MAIN
 
     @property
     def spec(self) -> str:
@@ -85,6 +88,8 @@ class Turn:
         seconds: From the question to the end of the answer.
         stop_reason: Why the answer ended.
         cell: Where it was asked, an execution count.
+        role: The role that was asked.
+        notices: What was said on the way: another model stepped in, the budget is nearly spent.
     """
 
     model: str
@@ -94,6 +99,8 @@ class Turn:
     seconds: float
     stop_reason: str | None = None
     cell: int | None = None
+    role: str = MAIN
+    notices: tuple[str, ...] = ()
 
 
 class Session:
@@ -174,9 +181,9 @@ class Session:
             RuntimeError: Another turn of this session is still running.
             TypeError: A setting that a request does not have, or content that is neither text nor Block.
         """
-        with self._one_turn():
+        with self._one_turn(), _sending.watched() as sending:
             route = self.route(model)
-            turn = _Turn(self, route, self._request(route, content, settings), cell)
+            turn = _Turn(self, route, self._request(route, content, settings), cell, sending)
             try:
                 async with aclosing(route.provider.stream(turn.request)) as events:
                     async for event in events:
@@ -220,15 +227,17 @@ class Session:
         chosen = self.model if model is None else model
         if isinstance(chosen, Route):
             return chosen
+        role = MAIN
         if chosen is None or isinstance(chosen, str):
-            chosen = self._chain(chosen)
+            config = self.config
+            role = _role(chosen, config)
+            chosen = self._chain(chosen, config)
         # A provider made from a name fills in its own model where a request names none.
-        return Route(provider=chosen, model=getattr(chosen, "model", ""))
+        return Route(provider=chosen, model=getattr(chosen, "model", ""), role=role)
 
-    def _chain(self, wanted: str | None) -> Provider:
+    def _chain(self, wanted: str | None, config: Config) -> Provider:
         from larik_nb.routing import chain
 
-        config = self.config
         if self._around is None:
             self._around = chain.Surroundings.of(self.id, config, lambda: self.effort)
         return chain.chain(wanted, config, self._around)
@@ -247,6 +256,8 @@ class Session:
             raise TypeError(msg)
         _check_content(content)
         question = user(*self._unanswered(content), *content)
+        if self.effort is not None:
+            settings = {"effort": self.effort, **settings}
         return Request(model=route.model, messages=(*self.history, question), system=self.system, **settings)
 
     def _unanswered(self, content: tuple[str | Block, ...]) -> Iterator[Block]:
@@ -279,6 +290,14 @@ class Session:
         self.history.clear()
 
 
+def _role(wanted: str | None, config: Config) -> str:
+    """Return the role that a name is; a model by its own name is asked as the main one."""
+    from larik_nb.providers import role_names
+
+    name = (wanted or MAIN).strip().lower()
+    return name if name in role_names(config) else MAIN
+
+
 def _check_content(content: tuple[Any, ...]) -> None:
     for item in content:
         if not isinstance(item, str | Block):
@@ -293,16 +312,20 @@ def _no_end() -> errors.BadWire:
 class _Turn:
     """One question on its way: what was heard so far, and how it goes into the session."""
 
-    def __init__(self, session: Session, route: Route, request: Request, cell: int | None) -> None:
+    def __init__(
+        self, session: Session, route: Route, request: Request, cell: int | None, sending: _sending.Sending
+    ) -> None:
         from larik_nb.providers._wire import Draft
 
         self.request = request
         self._session = session
         self._route = route
         self._cell = cell
+        self._sending = sending
         self._catalog = session.config.catalog
         self._draft = Draft(request, route.provider.name)
         self._started = session._clock()
+        self._notices: list[str] = []
         self.over = False
         session.history.append(request.messages[-1])
 
@@ -313,6 +336,8 @@ class _Turn:
                 self._draft.text(event.text)
             case "thinking_delta":
                 self._draft.thinking(event.text)
+            case "notice":
+                self._notices.append(event.text)
             case "done" if event.message is not None:
                 return done(self._keep(event.message))
         return event
@@ -322,8 +347,8 @@ class _Turn:
         self._cut_off(error.partial if isinstance(error.partial, Message) else self._draft.message(), billed=False)
 
     def stopped(self) -> None:
-        """End because the caller went away: what was heard stays, and is billed though nobody counted."""
-        self._cut_off(self._draft.message(), billed=True)
+        """End because the caller went away: what was heard stays, and is billed though nobody counted, once it was sent."""
+        self._cut_off(self._draft.message(), billed=not self._sending.is_unsent)
 
     def taken_back(self) -> None:
         """End as if it had not been asked."""
@@ -378,5 +403,7 @@ class _Turn:
                 seconds=self._session._clock() - self._started,
                 stop_reason=message.stop_reason,
                 cell=self._cell,
+                role=self._route.role,
+                notices=tuple(self._notices),
             )
         )

@@ -20,18 +20,22 @@ def load(shell: InteractiveShell) -> None:
     if shell in _loaded:
         return
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.status import State
 
     magics = LarikMagics(shell)
     configurables: list[Any] = shell.configurables
     undo = _loaded[shell] = [magics.status.close, lambda: configurables.remove(magics)]
     undo.append(_add_magic(shell, "larik", magics.larik, kinds=("line", "cell")))
-    for name, act in (("model", magics.model_magic), ("routing", magics.routing_magic)):
+    for name, act in magics.short_names().items():
         if name not in shell.magics_manager.magics["line"]:
             undo.append(_add_magic(shell, name, act, kinds=("line",)))
     undo.append(_add_completion(shell, magics))
     undo.append(_add_display(shell, magics))
     undo.append(_add_empty_body(shell))
-    magics.status.say(model=None, session_usd=0.0, running=False)
+    undo.append(_add_async_cells(shell, magics))
+    undo.append(_add_failed_cells(shell, magics))
+    undo.append(magics.pictures.listen())
+    magics.status.say(State())
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -66,10 +70,38 @@ def _add_empty_body(shell: InteractiveShell) -> Callable[[], None]:
     return lambda: transforms.remove(with_body)
 
 
+def _add_async_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
+    """Let a cell that is wholly ours be awaited, where somebody watches it and the kernel can."""
+
+    def awaited(lines: list[str]) -> list[str]:
+        if not lines or not lines[0].startswith("get_ipython().run_"):
+            return lines
+        from larik_nb.notebook import cells
+
+        return cells.awaited(magics, lines)
+
+    transforms: list[Any] = shell.input_transformers_post
+    transforms.append(awaited)
+    return lambda: transforms.remove(awaited)
+
+
+def _add_failed_cells(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
+    """Keep what failed, for `%larik fix` and `%larik explain`."""
+
+    def note(result: Any) -> None:
+        if result.error_in_exec is not None or result.error_before_exec is not None:
+            from larik_nb.notebook import fix
+
+            fix.note(magics, result)
+
+    shell.events.register("post_run_cell", note)
+    return lambda: shell.events.unregister("post_run_cell", note)
+
+
 def _add_completion(shell: InteractiveShell, magics: LarikMagics) -> Callable[[], None]:
     def answer(context: Any) -> Any:
         from larik_nb.notebook.complete import Completer
-        from larik_nb.notebook.turn import visible
+        from larik_nb.notebook.content import visible
         from larik_nb.notebook.verbs import VERBS
 
         completer = Completer(names=lambda: visible(shell), verbs=VERBS, sessions=lambda: magics.sessions)

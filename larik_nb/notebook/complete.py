@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from larik_nb.notebook.options import OPTIONS, Option
+from larik_nb.notebook.options import OPTIONS, Format, Option
 from larik_nb.types import Effort
 
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext
 
-_LINE = re.compile(r"\s*%{1,2}(larik|model|routing)(?:\s+(.*))?\Z", re.DOTALL)
+_LINE = re.compile(r"\s*%{1,2}(larik|model|routing|effort|model_settings)(?:\s+(.*))?\Z", re.DOTALL)
 _FIELD = re.compile(r"(?<!\{)\{(\w*)\Z")
+_FORM = re.compile(r"(?<!\{)\{([^\W\d]\w*)!([a-z]*)\Z")
+_FILE = re.compile(r"(?<![\w@/.:+`~\\-])@([^\s\"'`<>(){}\[\],;:!?*|]*)\Z")
 _WORD = re.compile(r"\S*\Z")
 _OPTIONS = {f"--{o.name}": o for o in OPTIONS} | {f"-{o.short}": o for o in OPTIONS if o.short}
 
@@ -66,6 +71,10 @@ class Completer:
             if self._is_ours(cell, line):
                 return field[1], self._variables(), "variable"
             return None
+        if (form := _FORM.search(line)) and self._is_ours(cell, line):
+            return form[2], self._forms(form[1]), "form"
+        if (file := _FILE.search(line)) and self._is_ours(cell, line):
+            return file[1], files(file[1], Path.cwd()), "file"
         if match := _LINE.match(line):
             return self._on_line(match[1], match[2] or "") if match[2] is not None else None
         return ("", [], "text") if line_number and cell.lstrip().startswith("%%larik") else None
@@ -77,6 +86,12 @@ class Completer:
     def _variables(self) -> list[str]:
         return sorted(name for name in self._names() if not name.startswith("_"))
 
+    def _forms(self, name: str) -> list[str]:
+        from larik_nb.notebook import describe
+
+        names = self._names()
+        return list(describe.forms(names[name])) if isinstance(names, Mapping) and name in names else []
+
     def _on_line(self, magic: str, rest: str) -> tuple[str, list[str], str] | None:
         fragment = _WORD.search(rest)[0]  # type: ignore[index]  # the pattern always matches
         before = rest[: len(rest) - len(fragment)].split()
@@ -84,6 +99,10 @@ class Completer:
             return fragment, models(), "model"
         if magic == "routing" or before[:1] == ["routing"]:
             return self._edit(fragment)
+        if magic == "effort" or before == ["effort"]:
+            return fragment, [*get_args(Effort), "auto"], "effort"
+        if magic == "model_settings" or before[:1] == ["model_settings"]:
+            return self._setting(fragment, first=before in ([], ["model_settings"]))
         option = _OPTIONS.get(before[-1]) if before else None
         if option is not None and option.kind != "flag":
             return self._value(option, fragment)
@@ -99,6 +118,16 @@ class Completer:
             return value, models(), "model"
         return name, [f"{role}=" for role in (*roles(), "budget")] + ["preset", "suggest"], "role"
 
+    @staticmethod
+    def _setting(fragment: str, *, first: bool) -> tuple[str, list[str], str]:
+        """Return models and settings before the =, efforts behind it."""
+        from larik_nb.routing.model_edits import SETTINGS
+
+        name, equals, value = fragment.partition("=")
+        if equals:
+            return value, list(get_args(Effort)) if name == "reasoning_effort" else [], "effort"
+        return fragment, [*(f"{setting}=" for setting in SETTINGS), *(models() if first else ())], "setting"
+
     def _value(self, option: Option, fragment: str) -> tuple[str, list[str], str] | None:
         match option.kind:
             case "model":
@@ -109,9 +138,34 @@ class Completer:
                 return fragment, sorted(self._sessions()), "session"
             case "variable":
                 return fragment, self._variables(), "variable"
+            case "name":
+                return fragment, self._variables(), "variable"
+            case "format":
+                return fragment, list(get_args(Format)), "format"
+            case "file" if option.name == "attach":
+                return fragment, files(fragment, Path.cwd()), "file"
             case "file":
                 return None
         return fragment, [], "text"
+
+
+_MOST_FILES = 200
+
+
+def files(fragment: str, folder: Path) -> list[str]:
+    """Return the files and folders that a path may become, folders with a slash; hidden ones once their dot is typed."""
+    head, _, begun = fragment.rpartition("/")
+    above = f"{head}/" if "/" in fragment else ""
+    try:
+        with os.scandir(folder / Path(above or ".").expanduser()) as there:
+            found = [
+                above + entry.name + "/" * entry.is_dir()
+                for entry in islice(there, 10_000)
+                if entry.name.startswith(begun) and (begun.startswith(".") or not entry.name.startswith("."))
+            ]
+    except OSError:
+        return []
+    return sorted(found)[:_MOST_FILES]
 
 
 def roles() -> tuple[str, ...]:

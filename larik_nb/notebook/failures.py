@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
 import traceback
-from collections.abc import Iterable
 
 from larik_nb._error_text import HIDDEN
 from larik_nb._error_text import mask as mask_words
 from larik_nb.errors import LarikError, ReplayMiss
+from larik_nb.notebook import redact
 
 _RED, _DIM, _OFF = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 _HINT = "%larik debug shows the traceback"
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-_SHORTEST_SECRET = 8
 
 
 class Interrupted(KeyboardInterrupt):
@@ -56,14 +52,6 @@ def whole(error: BaseException) -> str:
 
 def mask(text: str) -> str:
     """Return `text` without what the environment holds as secrets, and without what looks like one on the wire."""
-    for secret in sorted(_secrets(), key=len, reverse=True):
+    for secret in redact.known():
         text = text.replace(secret, HIDDEN)
     return mask_words(text)
-
-
-def _secrets() -> Iterable[str]:
-    return {
-        value
-        for name, value in os.environ.items()
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET and not value.startswith(("/", "."))
-    }

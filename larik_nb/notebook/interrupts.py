@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -55,3 +57,23 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._before)
         if self._pending and exc is None:
             raise KeyboardInterrupt
+
+
+class Cancels(Interrupts):
+    """The same for an async cell, whose kernel cancels what is awaited: none can come in between, so none is held."""
+
+    def __enter__(self) -> Interrupts:
+        return self
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Let an interrupt raise inside: in an async cell one would else wait until plain code has come to its end."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

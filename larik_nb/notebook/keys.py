@@ -7,6 +7,8 @@ from getpass import getpass
 from typing import TYPE_CHECKING
 
 from larik_nb.errors import ConfigError
+from larik_nb.notebook import asking
+from larik_nb.notebook.asking import Choice, Question, Talk
 from larik_nb.notebook.routing import Rows
 from larik_nb.providers import credentials
 from larik_nb.providers._presets import Route, names, route
@@ -36,13 +38,18 @@ def answer(
     Raises:
         ConfigError: The words mean nothing, nobody can type, or what was typed is no key.
     """
+    return asking.drive(talk(words, config, can_ask=can_ask), lambda question: ask(question.prompt))
+
+
+def talk(words: Sequence[str], config: Config, *, can_ask: bool) -> Talk[tuple[str, Rows]]:
+    """Do the same, and ask for the key on the way."""
     match list(words):
         case []:
             return _without(config), [HEAD, *_rows(config)]
         case [word, name] if word == ADD:
-            return _add(_named(name, config), can_ask, ask, keep=False), []
+            return (yield from _add(_named(name, config), can_ask=can_ask, keep=False)), []
         case [word, name, place] if (word, place) == (ADD, KEYRING):
-            return _add(_named(name, config), can_ask, ask, keep=True), []
+            return (yield from _add(_named(name, config), can_ask=can_ask, keep=True)), []
     raise ConfigError("that is no way to give a key", remedy=_HOW)
 
 
@@ -79,10 +86,10 @@ def _named(name: str, config: Config) -> Route:
     return here
 
 
-def _add(here: Route, can_ask: bool, ask: Callable[[str], str], *, keep: bool) -> str:  # noqa: FBT001
+def _add(here: Route, *, can_ask: bool, keep: bool) -> Talk[str]:
     if not can_ask:
         raise ConfigError("nobody can type a key here", remedy=credentials.unattended(here))
-    key = ask(f"Key for {here.name} (not shown and not saved in the notebook; empty to leave it): ").strip()
+    key = (yield _question(here, keep=keep)).strip()
     if not key:
         return "nothing was added"
     if keep and credentials.store(here.name, key):
@@ -90,3 +97,9 @@ def _add(here: Route, can_ask: bool, ask: Callable[[str], str], *, keep: bool) -
     credentials.type_in(here.name, key)
     kept = f"the key for {here.name} is used until this process ends"
     return f'{kept}; there is no keyring here (pip install "larik-nb[keyring]")' if keep else kept
+
+
+def _question(here: Route, *, keep: bool) -> Question:
+    detail = "not shown and not saved in the notebook; empty to leave it"
+    give = Choice("", f"Put it into {credentials.KEYRING}" if keep else "Use it until this kernel ends")
+    return Question(f"Key for {here.name}", choices=(give, Choice("", "Cancel")), detail=detail, secret=True)

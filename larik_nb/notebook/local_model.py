@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from larik_nb.errors import ConfigError
+from larik_nb.notebook.asking import Choice, Question, Talk
+from larik_nb.notebook.interrupts import at_once
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route
     from larik_nb.providers.local.table import Model
 
+_CHOICES = (Choice("yes", "Download", "y"), Choice("no", "Not now", "n"))
 
-def offer(route: Route, *, can_ask: bool, ask: Callable[[str], str] = input) -> None:
+
+def offer(route: Route, *, can_ask: bool) -> Talk[None]:
     """Ask whether to fetch the local model that `route` means, if it is not here; leave it to the turn to fail.
 
     Args:
         route: Who is about to be asked.
         can_ask: Somebody is there to answer.
-        ask: Puts the question.
     """
     from larik_nb.providers.local import LocalProvider
 
@@ -29,9 +31,10 @@ def offer(route: Route, *, can_ask: bool, ask: Callable[[str], str] = input) -> 
     model = _missing(route.model)
     if model is None:
         return
-    answer = ask(f"Download {model.title}? {model.size}, {model.licence} [y/N] ")
-    if answer.strip().casefold() in ("y", "yes"):
-        run(["fetch", model.name, "--yes"])
+    answer = yield Question(f"Download {model.title}? {model.size}, {model.licence}", choices=_CHOICES, default="no")
+    if answer == "yes":
+        with at_once():
+            run(["fetch", model.name, "--yes"])
 
 
 def _missing(name: str) -> Model | None:

@@ -5,21 +5,26 @@ All else is imported when a magic is first used, so that loading stays quick.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
 from traitlets import Unicode
 
-from larik_nb.notebook.status import Status
+from larik_nb.notebook.pictures import Pictures
+from larik_nb.notebook.status import State, Status
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from larik_nb.agent.session import Route, Session
+    from larik_nb.notebook.fix import Failed
     from larik_nb.notebook.options import Asked
-    from larik_nb.types import Message
+    from larik_nb.notebook.place import Place
+    from larik_nb.notebook.steps import Steps
+    from larik_nb.types import Effort, Message
 
 MAIN = "main"
 _MARKERS = ("# NBVAL_", "#NBVAL_", "# nbval-", "#nbval-")
@@ -34,13 +39,19 @@ class LarikMagics(Magics):
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         super().__init__(shell, **traits)
         self.ip = shell
-        self.status = Status(shell)
+        self.status = Status(shell, {"models": self._models, "choose": self._choose})
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
+        self.effort: Effort | None = None
         self.told: set[str] = set()
+        self.on_status: set[Callable[[Session, bool], None]] = set()
         self.last_failure: BaseException | None = None
         self.just_shown: tuple[Message, int] | None = None
+        self.pictures = Pictures(shell)
+        self.failed: OrderedDict[str, Failed] = OrderedDict()
+        self.is_awaiting = False
+        self.blocking_form: tuple[str, str] | None = None
 
     # -- the magics -------------------------------------------------------------------------------------------
     def larik(self, line: str, cell: str | None = None) -> Message | None:
@@ -48,35 +59,83 @@ class LarikMagics(Magics):
 
         `%larik help` shows the options and the other commands.
         """
-        return self._guarded(lambda: self._line(line) if cell is None else self._cell(line, cell))
+        from larik_nb.notebook import steps
+
+        with self._told():
+            return steps.run(self._steps(line, cell, awaited=False))
+
+    async def awaited(self, line: str, cell: str | None = None) -> Message | None:
+        """Do what `larik` does, for a cell that awaits it: see `cells`."""
+        from larik_nb.notebook import cells, steps
+
+        cells.keep_history(self.ip, self.blocking_form)
+        self.is_awaiting = True
+        try:
+            with self._told():
+                return await steps.arun(self._steps(line, cell, awaited=True))
+        finally:
+            self.is_awaiting = False
 
     def model_magic(self, line: str) -> None:
         """Show the model that is asked, or go on with another: `%model provider/model`."""
         from larik_nb.notebook import verbs
 
-        self._guarded(lambda: verbs.model(self, line.strip()))
+        with self._told():
+            verbs.model(self, line.strip())
 
     def routing_magic(self, line: str) -> None:
         """Show every role with its model, or change them: `%routing worker=provider/model budget=5`.
 
+        Alone on its line, in a page that draws widgets, it opens the wizard; all that one does can be written as text.
         `explore=` unsets, `worker.max_turns=30` and `worker.isolation=worktree` hold its subagents,
-        `preset cheapest --dry-run` shows what a preset would change.
+        `preset cheapest --dry-run` shows what a preset would change, `suggest worker` why which model comes first.
         """
         from larik_nb.notebook import verbs
 
-        self._guarded(lambda: verbs.routing(self, line.strip()))
+        with self._told():
+            verbs.routing(self, line.strip())
 
-    for magic in (larik, model_magic, routing_magic):  # IPython is not to expand {} and $ on our lines
+    def effort_magic(self, line: str) -> None:
+        """Show how hard models are to think in this notebook, or set it: `%effort high`, `%effort auto`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.effort(self, line.strip())
+
+    def model_settings_magic(self, line: str) -> None:
+        """Show what is set for a model and what is sent of it, or set it: `%model_settings [MODEL] temperature=0.2`."""
+        from larik_nb.notebook import verbs
+
+        with self._told():
+            verbs.model_settings(self, line.strip())
+
+    def short_names(self) -> dict[str, Callable[[str], None]]:
+        """Return the magics that are registered where their names are free."""
+        return {
+            "model": self.model_magic,
+            "routing": self.routing_magic,
+            "effort": self.effort_magic,
+            "model_settings": self.model_settings_magic,
+        }
+
+    for magic in (
+        larik,
+        model_magic,
+        routing_magic,
+        effort_magic,
+        model_settings_magic,
+    ):  # IPython is not to expand {} and $ on our lines
         setattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, True)
     del magic
 
-    def _guarded(self, act: Callable[[], Message | None]) -> Message | None:
-        """Act; an error of ours shows as one line, and every failure is kept for `%larik debug`."""
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Let an error of ours show as one line, and keep every failure for `%larik debug`."""
         from larik_nb.errors import LarikError
         from larik_nb.notebook import failures
 
         try:
-            return act()
+            yield
         except LarikError as error:
             self.last_failure = error
             raise failures.short(error) from error.__cause__
@@ -86,36 +145,45 @@ class LarikMagics(Magics):
             self.last_failure = error
             raise
 
-    def _line(self, line: str) -> Message | None:
-        from larik_nb.notebook import verbs
+    def _steps(self, line: str, cell: str | None, *, awaited: bool) -> Steps[Message | None]:
+        from larik_nb.notebook.place import Place
+
+        place = Place.of(self.ip, awaited=awaited)
+        return self._line(line, place) if cell is None else self._cell(line, cell, place)
+
+    def _line(self, line: str, place: Place) -> Steps[Message | None]:
+        from larik_nb.notebook import interrupts, verbs
         from larik_nb.notebook.options import parse
 
         verb = verbs.find(line or "help")
         if verb is not None:
-            verb(self)
+            with interrupts.at_once():
+                more = verb(self)
+            if more is not None:
+                yield from more
             return None
         verbs.check_slip(line)
         asked = parse(line)
-        message = self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])))
+        message = yield from self._ask(asked, "\n".join(filter(None, [asked.prompt, asked.text])), place)
         if message is not None:
             self.just_shown = (message, self.ip.execution_count)
         return None if asked.out else message
 
-    def _cell(self, line: str, cell: str) -> None:
+    def _cell(self, line: str, cell: str, place: Place) -> Steps[None]:
         from larik_nb.notebook.options import parse
 
         asked = parse(line)
-        self._ask(asked, "\n\n".join(filter(None, [asked.prompt, asked.text, _body(cell)])))
+        yield from self._ask(asked, "\n\n".join(filter(None, [asked.prompt, asked.text, _body(cell)])), place)
 
     # -- a turn -----------------------------------------------------------------------------------------------
-    def _ask(self, asked: Asked, text: str) -> Message | None:
+    def _ask(self, asked: Asked, text: str, place: Place) -> Steps[Message | None]:
         from larik_nb.notebook.turn import run
         from larik_nb.notebook.verbs import show_help
 
         if asked.help:
             show_help(self)
             return None
-        return run(self, asked, text)
+        return (yield from run(self, asked, text, place))
 
     def session(self, name: str | None) -> Session:
         """Return the conversation of that name, begun where there is none."""
@@ -124,6 +192,7 @@ class LarikMagics(Magics):
         key = name or MAIN
         if key not in self.sessions:
             self.sessions[key] = Session()
+            self.sessions[key].effort = self.effort
         return self.sessions[key]
 
     def known(self, name: str | None) -> Session | None:
@@ -153,14 +222,38 @@ class LarikMagics(Magics):
                 raise
             raise ConfigError(error.message, source=self.chosen_by) from error
 
-    def say_status(self, session: Session, *, running: bool) -> None:
-        """Tell the front end who is asked and what it has cost."""
+    def say_status(self, session: Session, *, running: bool | None = None) -> None:
+        """Tell the front end who is asked and what it has cost; whether a turn runs stays where nothing is said of it."""
         from larik_nb.errors import LarikError
+        from larik_nb.routing._config import budget_limits
+        from larik_nb.routing.budget import BudgetLimits
 
-        spec = None
-        with suppress(LarikError):  # nothing is set up: there is no model to name
+        spec, limits = None, BudgetLimits()
+        with suppress(LarikError):  # nothing is set up, or the settings cannot be read: there is no model to name
+            limits = budget_limits(session.config)
             spec = self.route(session).spec
-        self.status.say(model=spec, session_usd=session.cost_usd, running=running)
+        spent = session.spent
+        state = State(
+            model=spec,
+            session_usd=spent.usd,
+            at_least=spent.at_least,
+            budget_usd=limits.session_usd,
+            level=limits.level(spent.usd),
+            running=self.status.state.running if running is None else running,
+        )
+        self.status.say(state)
+        for told in list(self.on_status):
+            told(session, self.status.state.running)
+
+    def _models(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        from larik_nb.notebook import picking
+
+        return picking.models(self, data)
+
+    def _choose(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        from larik_nb.notebook import picking
+
+        return picking.choose(self, data)
 
 
 def _body(cell: str) -> str:

@@ -15,7 +15,9 @@ from typing import Any, Literal, get_args
 from larik_nb.errors import ConfigError
 from larik_nb.types import Effort
 
-Kind = Literal["flag", "model", "effort", "session", "variable", "file", "text"]
+Kind = Literal["flag", "model", "effort", "session", "variable", "file", "format", "name", "text"]
+
+Format = Literal["markdown", "code", "json", "table", "html", "image", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Option:
     does: str
     short: str = ""
     value: str = ""
+    repeats: bool = False
 
     @property
     def spelled(self) -> str:
@@ -41,8 +44,17 @@ OPTIONS = (
     Option("session", "session", "the conversation to go on with; a new name begins one", value="S"),
     Option("system", "text", "instructions ahead of the conversation, kept for its next turns", value="TEXT"),
     Option("new", "flag", "begin the conversation afresh"),
-    Option("out", "variable", "put the answer (a larik_nb.Message) into this variable", "o", "VAR"),
-    Option("raw", "flag", "send the text as it is: {names} are not replaced"),
+    Option(
+        "out", "variable", "put the answer (a larik_nb.Message; with --format its value) into this variable", "o", "VAR"
+    ),
+    Option(
+        "attach", "file", "send this file too: text, code, CSV, image, PDF; may be repeated", value="FILE", repeats=True
+    ),
+    Option("format", "format", "ask for an answer of this kind; -o then keeps what it holds", value="KIND"),
+    Option("schema", "name", "ask for JSON that fits this schema, model or dataclass of the notebook", value="NAME"),
+    Option("insert", "flag", "put the code of the answer into cells below"),
+    Option("preview", "flag", "show what would be sent and what it may cost; send nothing"),
+    Option("raw", "flag", "send the text as it is: {names} and @files are not replaced"),
     Option("record", "file", "add the exchange to this recording", value="FILE"),
     Option("replay", "file", "answer from this recording: no network, no key, no cost", value="FILE"),
     Option("prompt", "text", "the text, quoted; the line form of a cell's body", "p", "TEXT"),
@@ -68,6 +80,11 @@ class Asked:
     record: str | None = None
     replay: str | None = None
     prompt: str | None = None
+    attach: tuple[str, ...] = ()
+    format: Format | None = None
+    schema: str | None = None
+    insert: bool = False
+    preview: bool = False
     raw: bool = False
     new: bool = False
     help: bool = False
@@ -92,9 +109,12 @@ def parse(line: str) -> Asked:
             continue
         if not equals:
             value, rest = _next(option, rest)
-        values[option.name] = _checked(option, _unquoted(value))
+        checked = _checked(option, _unquoted(value))
+        values[option.name] = (*values.get(option.name, ()), checked) if option.repeats else checked
     if values.get("record") and values.get("replay"):
         raise ConfigError("--record and --replay exclude each other")
+    if values.get("schema") and values.setdefault("format", "json") != "json":
+        raise ConfigError(f"--schema is for JSON, not for --format {values['format']}", remedy="Leave --format out")
     return Asked(text=rest.strip(), **values)
 
 
@@ -112,7 +132,9 @@ def _unquoted(token: str) -> str:
 def _checked(option: Option, value: str) -> str:
     if option.kind == "effort" and value not in get_args(Effort):
         raise ConfigError(f'unknown effort "{value}"', remedy=f"One of {', '.join(get_args(Effort))}")
-    if option.kind == "variable" and (not value.isidentifier() or iskeyword(value)):
+    if option.kind == "format" and value not in get_args(Format):
+        raise ConfigError(f'unknown format "{value}"', remedy=f"One of {', '.join(get_args(Format))}")
+    if option.kind in ("variable", "name") and (not value.isidentifier() or iskeyword(value)):
         raise ConfigError(f'"{value}" cannot be a variable\'s name')
     return value
 

@@ -1,6 +1,6 @@
 """An answer on the screen while it arrives, and the one output that stays.
 
-`watch` drives: it takes the events off a reader and asks a view to draw now and then. What a view draws depends on
+`watch` drives, step by step: it takes the events off a reader and asks a view to draw now and then. What a view draws depends on
 where the cell runs:
 
 - `Live`, a `%%larik` cell in a notebook someone looks at: finished blocks are outputs of their own that are not sent
@@ -14,12 +14,13 @@ Text is never sent as often as it grows: a delta costs no message, and the bytes
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from larik_nb.notebook import display, markdown
+from larik_nb.notebook import display, markdown, steps
 from larik_nb.types import Message
 
 if TYPE_CHECKING:
@@ -30,16 +31,19 @@ if TYPE_CHECKING:
 FRAME_S = 0.125
 """Seconds between two messages at least: with the last frame that is at most ten in any second."""
 
-REST_S = 0.035
+REST_S = 0.04
 """Seconds between two reads of the answer. With the drawing it keeps the last frame within 50 ms of the end."""
 
 _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
 """Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
 
-_TIMES_TEXT = 4
+_TIMES_TEXT, _TIMES_LONG = 3.0, 0.6
+_LONG = 8_000
 _AHEAD = 2_000
-"""Characters of unfinished blocks that may be sent: a multiple of what has arrived, and some in advance."""
+"""Characters that may be sent before an unfinished block is not drawn any more: a multiple of what has arrived, less of
+what came behind `_LONG`, and some in advance. The finished answer is sent twice, as markdown and as text: with this a
+long one stays about three times its size."""
 
 _STEP = 1.3
 """Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
@@ -106,6 +110,13 @@ class Answer:
         return f"thought for {self._thought_s:.0f} s" if self._timed else "thought"
 
     @property
+    def phase(self) -> Literal["waiting", "thinking", "answering"]:
+        """What the model is doing."""
+        if self._thought_from is not None:
+            return "thinking"
+        return "answering" if self.has_text else "waiting"
+
+    @property
     def waiting(self) -> str:
         """The line that stands where the text will be."""
         since = self.started if self._thought_from is None else self._thought_from
@@ -123,10 +134,10 @@ class Answer:
 class Screen(Protocol):
     """Where a view draws."""
 
-    def show(self, bundle: Bundle, id: str | None = None) -> None:  # what Jupyter calls it
+    def show(self, bundle: Mapping[str, Any], id: str | None = None) -> None:  # what Jupyter calls it
         """Add an output; `id` lets `update` find it."""
 
-    def update(self, bundle: Bundle, id: str) -> None:
+    def update(self, bundle: Mapping[str, Any], id: str) -> None:
         """Draw the output anew."""
 
     def clear(self) -> None:
@@ -142,12 +153,12 @@ class ShellScreen:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
 
-    def show(self, bundle: Bundle, id: str | None = None) -> None:
+    def show(self, bundle: Mapping[str, Any], id: str | None = None) -> None:
         """Publish an output."""
         transient = {"display_id": id} if id else {}
         self._shell.display_pub.publish(data=bundle, metadata={}, transient=transient)
 
-    def update(self, bundle: Bundle, id: str) -> None:
+    def update(self, bundle: Mapping[str, Any], id: str) -> None:
         """Publish it anew."""
         self._shell.display_pub.publish(data=bundle, metadata={}, transient={"display_id": id}, update=True)
 
@@ -176,6 +187,9 @@ class View(Protocol):
     def pause(self) -> float:
         """Return the seconds until it may be time."""
 
+    def is_stopped(self) -> bool:
+        """Return whether the user wants no more; the next `tick` says so."""
+
 
 class Once:
     """Publishes the finished answer and nothing before."""
@@ -193,6 +207,10 @@ class Once:
     def pause(self) -> float:
         """Return one frame."""
         return FRAME_S
+
+    def is_stopped(self) -> bool:
+        """Return False: there is nothing to stop it with."""
+        return False
 
     def finish(self, bundle: Bundle | None) -> None:
         """Publish what stays."""
@@ -225,20 +243,21 @@ class Terminal(Once):
             self.screen.write("\n" * ends + "\n".join(lines) + "\n")
 
 
+_ids = itertools.count(1)
+
+
+def new_id() -> str:
+    """Return a name for an output, of which there is no other in this notebook."""
+    return f"larik-{time.time_ns():x}-{next(_ids)}"
+
+
 class _Paced(Once):
     """What the two growing views share: when the next frame may be drawn."""
-
-    _ids = 0
 
     def __init__(self, answer: Answer, screen: Screen) -> None:
         super().__init__(answer, screen)
         self._next = 0.0
         self._first_text = 0.0
-
-    @classmethod
-    def _new_id(cls) -> str:
-        _Paced._ids += 1
-        return f"larik-{time.time_ns():x}-{_Paced._ids}"
 
     def pause(self) -> float:
         """Return the seconds until the next frame."""
@@ -261,22 +280,72 @@ class _Paced(Once):
         raise NotImplementedError
 
 
+class Gauge(Protocol):
+    """What tells of an answer under way above its text, and can stop it."""
+
+    def follow(self, screen: Screen, id: str) -> int:
+        """Tell what is new, in the output `id`, and return how many messages that took."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it has taken the output over."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user wants no more."""
+
+    def drop(self) -> None:
+        """Go, once the output is another's."""
+
+
 class Live(_Paced):
-    """Freezes finished blocks; only the tail moves."""
+    """Freezes finished blocks; only the tail moves.
+
+    Args:
+        answer: What is drawn.
+        screen: Where.
+        gauge: Takes the waiting line's place; None leaves the first text to do so.
+    """
+
+    def __init__(self, answer: Answer, screen: Screen, gauge: Gauge | None = None) -> None:
+        super().__init__(answer, screen)
+        self._gauge = gauge
 
     def start(self) -> None:
         """Show who was asked."""
-        self._head = self._new_id()
+        self._head = new_id()
         self._head_shown = ""
         self._tail_id = ""
         self._tail = ""
+        self._tail_shown = False
         self._sent = 0
         self._drawn(self._draw())
 
+    def tick(self) -> None:
+        """Draw a frame if it is time.
+
+        Raises:
+            KeyboardInterrupt: The user pressed Stop.
+        """
+        if self.is_stopped():
+            raise KeyboardInterrupt
+        super().tick()
+
+    def is_stopped(self) -> bool:
+        """Return whether Stop was pressed."""
+        return self._gauge is not None and self._gauge.is_stopped
+
     def _draw(self) -> int:
+        messages = self._gauge.follow(self.screen, self._head) if self._gauge is not None else 0
         if self.answer.has_text:
-            return self._draw_text()
-        return self._draw_head([*self.answer.above, self.answer.waiting])
+            return messages + self._draw_text()
+        if self._has_gauge:
+            return messages
+        return messages + self._draw_head([*self.answer.above, self.answer.waiting])
+
+    @property
+    def _has_gauge(self) -> bool:
+        return self._gauge is not None and self._gauge.is_shown
 
     def _draw_head(self, lines: list[str]) -> int:
         """Draw the lines above the text; nothing when they are there already."""
@@ -290,7 +359,7 @@ class Live(_Paced):
 
     def _draw_text(self) -> int:
         messages = 0
-        if not self._tail_id:
+        if not self._tail_id and not self._has_gauge:
             lines = [*self.answer.above, *filter(None, [self.answer.thought])]
             if lines:
                 messages += self._draw_head(lines)
@@ -303,25 +372,21 @@ class Live(_Paced):
     def _draw_tail(self) -> int:
         cut = markdown.finished(self._tail)
         if not cut:
-            return self._put(markdown.closed(self._tail), within=self._room())
-        messages = self._put(self._tail[:cut], within=None)
-        self._tail, self._tail_id = self._tail[cut:], self._new_id()
-        rest = markdown.closed(self._tail)
-        if rest.strip():
-            self.screen.show({"text/markdown": markdown.safe(rest)}, self._tail_id)
-            self._sent += len(rest)
-            self._tail_shown = True
-            messages += 1
-        else:
-            self._tail_shown = False
-        return messages
+            return self._draw_unfinished()
+        messages = self._put(self._tail[:cut])
+        self._tail, self._tail_id, self._tail_shown = self._tail[cut:], new_id(), False
+        return messages + self._draw_unfinished()
 
-    def _room(self) -> int:
-        return _TIMES_TEXT * self.answer.size + _AHEAD - self._sent
+    def _draw_unfinished(self) -> int:
+        """Draw what may still change, unless that was sent often enough for what has arrived."""
+        short, long = min(self.answer.size, _LONG), max(self.answer.size - _LONG, 0)
+        if self._sent + len(self._tail) > _TIMES_TEXT * short + _TIMES_LONG * long + _AHEAD:
+            return 0
+        return self._put(markdown.closed(self._tail))
 
-    def _put(self, text: str, *, within: int | None) -> int:
-        """Draw the tail's output, unless it is longer than `within`."""
-        if not text.strip() or (within is not None and len(text) > within):
+    def _put(self, text: str) -> int:
+        """Draw the tail's output."""
+        if not text.strip():
             return 0
         bundle = {"text/markdown": markdown.safe(text)}
         self._sent += len(text)
@@ -336,8 +401,8 @@ class Live(_Paced):
 
     def _first(self, bundle: Bundle) -> None:
         """Let the first text take the waiting line's place, or follow the lines that stay above it."""
-        if self.answer.above or self.answer.thought:
-            self._tail_id = self._new_id()
+        if self._gauge is not None or self.answer.above or self.answer.thought:
+            self._tail_id = new_id()
             self.screen.show(bundle, self._tail_id)
         else:
             self._tail_id = self._head
@@ -348,6 +413,8 @@ class Live(_Paced):
         self.screen.clear()
         if bundle is not None:
             self.screen.show(bundle)
+        if self._gauge is not None:
+            self._gauge.drop()
 
 
 class Nested(_Paced):
@@ -370,7 +437,7 @@ class Nested(_Paced):
         if self._id:
             self.screen.update(bundle, self._id)
         else:
-            self._id = self._new_id()
+            self._id = new_id()
             self.screen.show(bundle, self._id)
         return 1
 
@@ -380,19 +447,48 @@ class Nested(_Paced):
             self._put(bundle)
 
 
-def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> None:
+class Wait:
+    """A wait for what a reader brings: its first item, or with `until_end` its end, `seconds` at most.
+
+    Blocking and awaiting bring the same answer, whether it is there. The awaiting one stops early once `is_stopped`.
+    """
+
+    def __init__(
+        self, reader: _Reader[StreamEvent], seconds: float, *, until_end: bool, is_stopped: Callable[[], bool]
+    ) -> None:
+        self._reader = reader
+        self._seconds = seconds
+        self._until_end = until_end
+        self._is_stopped = is_stopped
+
+    def block(self) -> bool:
+        """Wait, and let nobody else run."""
+        return self._reader.ended(self._seconds) if self._until_end else self._reader.ready(self._seconds)
+
+    async def rest(self) -> bool:
+        """Wait in heartbeats, and let the loop run meanwhile."""
+        until = time.monotonic() + self._seconds
+        while not self._is_there() and not self._is_stopped() and (left := until - time.monotonic()) > 0:
+            await self._reader.stirred(min(left, steps.HEARTBEAT_S))
+        return self._is_there()
+
+    def _is_there(self) -> bool:
+        return self._reader.has_ended if self._until_end else self._reader.ready(0.0)
+
+
+def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> steps.Steps[None]:
     """Draw what `reader` brings until its end, on the caller's thread, which an interrupt reaches within a tick.
 
     Raises:
         BaseException: What the source raised.
     """
     view.start()
-    while not reader.ready(FRAME_S):
+    while not (yield Wait(reader, FRAME_S, until_end=False, is_stopped=view.is_stopped)):
         view.tick()
     while True:
         _take(reader, answer)
         view.tick()
-        if reader.ended(view.pause()):
+        if (yield Wait(reader, view.pause(), until_end=True, is_stopped=view.is_stopped)):
             break
     _take(reader, answer)
 

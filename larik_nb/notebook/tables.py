@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from larik_nb.notebook import markdown
+
+if TYPE_CHECKING:
+    from larik_nb.notebook.display import Bundle
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
@@ -28,3 +32,19 @@ def marked(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
     head, *body = [[markdown.escaped(cell) for cell in row] for row in rows]
     rule = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
+
+
+def bar(share: float, width: int) -> str:
+    """Return a bar of text that is full to `share`, at least a little where there is anything."""
+    share = min(max(share, 0.0), 1.0)
+    full = min(width, max(round(share * width), 1 if share > 0 else 0))
+    return "█" * full + "░" * (width - full)
+
+
+def with_text(rows: Sequence[Sequence[str]], text: str) -> Bundle:
+    """Return a table, which may have no rows, over lines of text: plain and as markdown."""
+    lines = "  \n".join(markdown.escaped(line) for line in text.splitlines())
+    if not rows:
+        return {"text/plain": text, "text/markdown": lines}
+    plain, rich = aligned(rows, numbers=False), marked(rows, numbers=False)
+    return {"text/plain": f"{plain}\n\n{text}".rstrip(), "text/markdown": f"{rich}\n\n{lines}".rstrip()}

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-from IPython.core.displaypub import CapturingDisplayPublisher
 
 from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session, Turn
-from larik_nb.notebook import complete, display, failures, interpolate, local_model, render
-from larik_nb.notebook.interrupts import Interrupts
+from larik_nb.notebook import asking, content, display, failures, formats, local_model, preview, render, widgets
+from larik_nb.notebook.interrupts import Cancels, Interrupts, at_once
+from larik_nb.notebook.late_bar import LateBar
 from larik_nb.providers.recorded import Recorder, ReplayProvider
 from larik_nb.types import notice
 
 if TYPE_CHECKING:
     from larik_nb.notebook.magics import LarikMagics
     from larik_nb.notebook.options import Asked
-    from larik_nb.types import Message
+    from larik_nb.notebook.place import Place
+    from larik_nb.notebook.steps import Steps
+    from larik_nb.types import Block, Message
 
 _T = TypeVar("_T")
 
 
-def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
+def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Message | None]:
     """Ask, show, and return the answer.
 
     Raises:
@@ -32,6 +33,9 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
     """
     if not text.strip():
         raise errors.ConfigError('nothing to ask: write the question under %%larik, or %larik -p "question"')
+    if asked.preview:
+        preview.show(magics, asked, text)
+        return None
     session = magics.session(asked.session)
     if asked.new:
         session.reset()
@@ -39,34 +43,20 @@ def run(magics: LarikMagics, asked: Asked, text: str) -> Message | None:
         forget_recordings(magics, session)
     if asked.system is not None:
         session.system = asked.system
-    notes: list[str] = []
-    question = text if asked.raw else _filled(magics, text, notes)
-    place = Place.of(magics.ip)
-    route = _route(magics, session, asked)
-    local_model.offer(route, can_ask=place.can_ask)
+    with at_once():
+        route = _route(magics, session, asked)
+    yield from asking.put(magics.ip, local_model.offer(route, can_ask=place.can_ask))
+    with at_once():
+        sent = content.build(
+            magics.ip, text, asked, route=route, catalog=session.config.catalog, pictures=magics.pictures
+        )
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
-    turn.note(*_slips(magics, session, asked), *notes)
+    turn.note(*_slips(magics, session, asked), *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
-    message = turn.run(question, settings)
-    if asked.out:
-        magics.ip.user_ns[asked.out] = message
+    message = yield from turn.run(sent.parts, settings)
+    with at_once():
+        formats.keep(magics, asked, message)
     return message
-
-
-def _filled(magics: LarikMagics, text: str, notes: list[str]) -> str:
-    """Return the text with its names replaced; `notes` gets what went otherwise than it may have been meant."""
-    names = interpolate.undefined(text, magics.ip.user_ns)
-    if names:
-        are, they = ("is", "it stands") if len(names) == 1 else ("are", "they stand")
-        notes.append(f"{', '.join(names)} {are} not defined; sent as {they}")
-    return interpolate.expand(text, visible(magics.ip), note=notes.append)
-
-
-def visible(shell: Any) -> dict[str, Any]:
-    """Return the notebook's own variables."""
-    names = shell.user_ns
-    left_out = complete.hidden(names, shell.user_ns_hidden)
-    return {name: value for name, value in names.items() if name not in left_out}
 
 
 def _route(magics: LarikMagics, session: Session, asked: Asked) -> Route:
@@ -105,53 +95,15 @@ def forget_recordings(magics: LarikMagics, session: Session) -> None:
         del magics.recordings[key]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a cell runs.
-
-    Attributes:
-        in_kernel: In a kernel, not in a terminal.
-        watched: Somebody looks at it, and can be asked.
-        captured: What is published is kept by other code.
-        whole_cell: The magic is all there is in the cell.
-    """
-
-    in_kernel: bool
-    watched: bool
-    captured: bool
-    whole_cell: bool
-
-    @property
-    def can_ask(self) -> bool:
-        """Whether a question would be answered."""
-        return self.watched and not self.captured
-
-    @classmethod
-    def of(cls, shell: Any) -> Place:
-        """Look around."""
-        in_kernel = getattr(shell, "kernel", None) is not None
-        content = shell.get_parent().get("content", {}) if in_kernel else {}
-        code = content.get("code", "").strip()
-        return cls(
-            in_kernel=in_kernel,
-            watched=bool(content.get("allow_stdin")) if in_kernel else _is_terminal(shell),
-            captured=isinstance(shell.display_pub, CapturingDisplayPublisher),
-            whole_cell=code.startswith("%%larik") or (code.startswith("%larik") and "\n" not in code),
-        )
-
-    def view(self, answer: render.Answer, screen: render.Screen, *, replayed: bool) -> render.Once:
-        """Return what draws here."""
-        if self.captured:
-            return render.Once(answer, screen)
-        if not self.in_kernel:
-            return render.Terminal(answer, screen)
-        if replayed or not self.watched:
-            return render.Once(answer, screen)
-        return render.Live(answer, screen) if self.whole_cell else render.Nested(answer, screen)
-
-
-def _is_terminal(shell: Any) -> bool:
-    return bool(getattr(shell, "simple_prompt", True) is False)
+def _view(place: Place, answer: render.Answer, screen: render.Screen, gauge: render.Gauge | None) -> render.Once:
+    """Return what draws an answer that somebody waits for."""
+    if place.captured:
+        return render.Once(answer, screen)
+    if not place.in_kernel:
+        return render.Terminal(answer, screen)
+    if not place.watched:
+        return render.Once(answer, screen)
+    return render.Live(answer, screen, gauge) if place.whole_cell else render.Nested(answer, screen)
 
 
 class _Turn:
@@ -163,36 +115,52 @@ class _Turn:
         self._route = route
         self._replayed = replayed
         self._turns_before = len(session.turns)
+        self._noted: list[str] = []
         self._answer = render.Answer(route.spec, timed=not replayed)
-        self._view = place.view(self._answer, render.ShellScreen(magics.ip), replayed=replayed)
+        self._interrupts = Cancels() if place.awaited else Interrupts()
+        screen = render.ShellScreen(magics.ip)
+        if replayed and place.in_kernel:
+            self._view = render.Once(self._answer, screen)
+        else:
+            self._view = _view(place, self._answer, screen, self._gauge(place))
+
+    def _gauge(self, place: Place) -> render.Gauge | None:
+        """Return the bar that is shown where clicks are heard while the cell runs."""
+        if not place.awaited or not widgets.available():
+            return None
+        spent = self._session.spent
+        return LateBar(self._answer, spent=f"session {display.total(spent)}" if spent.usd or spent.at_least else "")
 
     def note(self, *texts: str) -> None:
         """Show notices above the answer."""
         for text in texts:
             self._answer.take(notice(text))
+        self._noted = list(self._answer.above)
 
-    def run(self, question: str, settings: dict[str, Any]) -> Message:
+    def run(self, question: tuple[str | Block, ...], settings: dict[str, Any]) -> Steps[Message]:
         """Ask and show; the answer, as the history has it.
 
         Raises:
             Interrupted: The user stopped it, or would have stopped it, had it not ended by then.
         """
         try:
-            with Interrupts() as interrupts:
-                return self._run(question, settings, interrupts)
+            with self._interrupts as interrupts:
+                return (yield from self._run(question, settings, interrupts))
         except KeyboardInterrupt:
             raise failures.Interrupted from None
 
-    def _run(self, question: str, settings: dict[str, Any], interrupts: Interrupts) -> Message:
+    def _run(
+        self, question: tuple[str | Block, ...], settings: dict[str, Any], interrupts: Interrupts
+    ) -> Steps[Message]:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.history)
         count = self._magics.ip.execution_count
         with http.resting(render.REST_S):
-            reader = self._session.stream(question, model=self._route, cell=count, **settings)
+            reader = self._session.stream(*question, model=self._route, cell=count, **settings)
         try:
             with reader:
                 interrupts.allow()
-                render.watch(reader, self._answer, self._view)
+                yield from render.watch(reader, self._answer, self._view)
                 interrupts.hold()
         except BaseException:
             interrupts.hold()
@@ -212,8 +180,15 @@ class _Turn:
             return self._bundle(message)
         counted = self._session.turns[self._turns_before :]
         if not counted or self._replayed:
-            return None
+            return self._notes()
         return self._answer.shown(display.unanswered_line(counted[-1], spent=self._session.spent)).bundle()
+
+    def _notes(self) -> display.Bundle | None:
+        """Return what was to stand above the answer, which is not told again; a terminal has it already."""
+        if not self._noted or isinstance(self._view, render.Terminal):
+            return None
+        self._answer.above[:] = self._noted
+        return self._answer.shown("").bundle()
 
     def _kept(self, before: int) -> Message | None:
         """Return the answer, whole or in part, that the history has since it had `before` messages."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,10 +18,16 @@ from larik_nb.notebook.options import OPTIONS
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route, Session, Turn
+    from larik_nb.config import Config
     from larik_nb.notebook.magics import LarikMagics
+    from larik_nb.notebook.meter import Report
+    from larik_nb.notebook.steps import Steps
+    from larik_nb.notebook.widgets._base import Panel
+    from larik_nb.providers._probe import Probed
     from larik_nb.types import Message
 
 _LONGEST_LINE = 100
+_HELP_COLUMN = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Verb:
     """A command: what it does, and what may follow it without its line being a question: so many words, or a pattern."""
 
     does: str
-    run: Callable[[LarikMagics, str], None]
+    run: Callable[[LarikMagics, str], Steps[None] | None]
     words: int = 0
     value: str = ""
     takes: str | None = None
@@ -40,8 +47,8 @@ class Verb:
         return len(rest.split()) <= self.words
 
 
-def find(line: str) -> Callable[[LarikMagics], None] | None:
-    """Return what `line` commands; None when it is a question ("status of the patient?")."""
+def find(line: str) -> Callable[[LarikMagics], Steps[None] | None] | None:
+    """Return what `line` commands, which may return what is left to do as steps; None when it is a question ("status of the patient?")."""
     name, _, rest = line.strip().partition(" ")
     verb = VERBS.get(name)
     if verb is None or not verb.fits(rest.strip()):
@@ -74,16 +81,49 @@ def say(magics: LarikMagics, plain: str, rich: str | None = None) -> None:
 def model(magics: LarikMagics, spec: str) -> None:
     """Show the model, or switch to `spec`."""
     session = magics.session(None)
-    if not spec:
+    if spec:
+        say(magics, _switched(magics, session, spec))
+    elif _has_page(magics):
+        _open_picker(magics, session)
+    else:
         say(magics, _about_model(magics, session))
-        return
+
+
+def _switched(magics: LarikMagics, session: Session, spec: str) -> str:
+    """Go on with another model, and return what is to be said of that."""
     before = _spec_or_none(magics, session)
     route = session.route(spec)
     after = route.spec
     magics.chosen = spec
     shown = f"{before} → {after}{_left_behind(session, after)}" if before not in (None, after) else after
-    say(magics, " · ".join([shown, *_doubts(session, route)]))
     magics.say_status(session, running=False)
+    return " · ".join([shown, *_doubts(session, route)])
+
+
+def _has_page(magics: LarikMagics) -> bool:
+    """Return whether a page looks on that may draw widgets; no test of one is as good as its answer."""
+    from larik_nb.notebook import widgets
+    from larik_nb.notebook.place import Place
+
+    place = Place.of(magics.ip)
+    return place.in_kernel and place.can_ask and widgets.available()
+
+
+def _open_picker(magics: LarikMagics, session: Session) -> None:
+    from larik_nb.notebook.widgets.picker import PickerPanel
+
+    panel = PickerPanel(session.config, _about_model(magics, session), lambda spec: _switched(magics, session, spec))
+    _open(magics, panel)
+    panel.fill()
+
+
+def _open(magics: LarikMagics, panel: Panel) -> None:
+    """Show a widget beside its twin, in an output of its own."""
+    from uuid import uuid4
+
+    from larik_nb.notebook.render import ShellScreen
+
+    panel.show(ShellScreen(magics.ip), uuid4().hex)
 
 
 def _spec_or_none(magics: LarikMagics, session: Session) -> str | None:
@@ -112,8 +152,10 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
 
     route, config = magics.route(session), session.config
     known = config.catalog.find(route.provider.name, route.model)
-    parts = [route.spec, f"from {_source(magics, session)}"]
-    parts.append(f"{display.tokens(known.window)} window" if known and known.window else "window unknown")
+    parts = [route.spec, f"from {routing.shortened(_source(magics, session))}"]
+    probed = _probed(route)
+    window = (probed.limit if probed else None) or (known.window if known else None)
+    parts.append(f"{display.tokens(window)} window" if window else "window unknown")
     price = known.price(0, datetime.now(UTC)) if known else None
     if price is not None:
         parts.append(
@@ -124,7 +166,17 @@ def _about_model(magics: LarikMagics, session: Session) -> str:
             display.free(route.provider.name) if route.provider.name in config.catalog.free else "price unknown"
         )
     abilities = [word for word in ("vision", "tools", "thinking") if known and getattr(known, word)]
+    if probed and probed.tools is not None:
+        abilities = [word for word in abilities if word != "tools"] + ["tools" if probed.tools else "no tools"]
     return " · ".join([*parts, *filter(None, [" ".join(abilities)]), *_doubts(session, route)])
+
+
+def _probed(route: Route) -> Probed | None:
+    """Return what the model's server says of it; None where there is none to ask."""
+    from larik_nb import portal
+    from larik_nb.providers._probe import ModelProber
+
+    return portal.wait(route.provider.probe(route.model)) if isinstance(route.provider, ModelProber) else None
 
 
 def _doubts(session: Session, route: Route) -> Iterator[str]:
@@ -204,26 +256,42 @@ def _status(magics: LarikMagics, session: Session, name: str) -> None:
 
 
 def _cost(magics: LarikMagics, session: Session, _: str) -> None:
-    if not session.turns:
-        say(magics, "nothing was asked yet")
-        return
-    models: dict[str, list[Turn]] = {}
-    for turn in session.turns:
-        models.setdefault(display.one_line(f"{turn.provider}/{turn.model}"), []).append(turn)
-    head = ("model", "turns", "in", "cached", "out", "cost")
-    rows = [(spec, *_row(turns)) for spec, turns in models.items()]
-    rows.append(("all", *_row(session.turns)))
-    say(magics, tables.aligned([head, *rows]), tables.marked([head, *rows]))
+    from larik_nb.notebook import meter
+    from larik_nb.notebook.place import Place
+
+    def report() -> meter.Report:
+        return meter.Report.of(session, lambda: magics.route(session))
+
+    if _has_page(magics):
+        _open_meter(magics, session, report)
+    else:
+        told = report()
+        say(magics, meter.text(told, cells=not Place.of(magics.ip).in_kernel), meter.rich(told))
+        _plot(magics, told)
 
 
-def _row(turns: list[Turn]) -> tuple[str, ...]:
-    from larik_nb.agent.session import Spent
+def _open_meter(magics: LarikMagics, session: Session, report: Callable[[], Report]) -> None:
+    from larik_nb.notebook.widgets.meter import MeterPanel
 
-    usages = [turn.usage for turn in turns if turn.usage is not None]
-    sums = (sum(u.prompt for u in usages), sum(u.cache_read for u in usages), sum(u.output for u in usages))
-    about = "~" if any(usage.estimated for usage in usages) else ""
-    shown = [about * bool(count) + display.tokens(count) for count in sums] if usages else [display.UNKNOWN] * 3
-    return (str(len(turns)), *shown, display.total(Spent.of(turns)))
+    def turned(of: Session, running: bool) -> None:  # noqa: FBT001  # as `on_status` calls it
+        if of is session:
+            panel.changed(running=running)
+
+    panel = MeterPanel(report, closed=lambda _: magics.on_status.discard(turned))
+    magics.on_status.add(turned)
+    _open(magics, panel)
+
+
+def _plot(magics: LarikMagics, report: Report) -> None:
+    """Show the spend as a picture, where somebody looks who gets no widget and matplotlib is there."""
+    from larik_nb.notebook import plots
+    from larik_nb.notebook.place import Place
+
+    place = Place.of(magics.ip)
+    if place.in_kernel and place.can_ask and plots.available() and plots.worth_it(report):
+        magics.ip.display_pub.publish(
+            data={"image/png": plots.spend(report), "text/plain": plots.words(report)}, metadata={}
+        )
 
 
 # -- what is set up -----------------------------------------------------------------------------------------------
@@ -231,7 +299,56 @@ def routing(magics: LarikMagics, line: str) -> None:
     """Show every role and its model, or change them."""
     from larik_nb.notebook import routing as told
 
-    text, rows = told.answer(_words(line), magics.session(None).config, _health(magics))
+    words, config = _words(line), magics.session(None).config
+    if not words and _has_page(magics):
+        _open_wizard(magics, config)
+        return
+    text, rows = told.answer(words, config, _health(magics))
+    _show(magics, text, rows)
+    if words:
+        _refresh_wizards()
+
+
+def _open_wizard(magics: LarikMagics, config: Config) -> None:
+    from larik_nb.notebook import routing as told
+    from larik_nb.notebook.widgets.wizard import RoutingPanel
+
+    panel = RoutingPanel(
+        config, lambda: told.answer([], magics.session(None).config, _health(magics)), lambda: _turns(magics)
+    )
+    _open(magics, panel)
+    panel.fill()
+
+
+def _refresh_wizards() -> None:
+    """Let wizards that are open see what was saved; none can be where their module was never needed."""
+    wizards = sys.modules.get("larik_nb.notebook.widgets.wizard")
+    if wizards is not None:
+        wizards.refresh()
+
+
+def _turns(magics: LarikMagics) -> list[Turn]:
+    return [turn for session in magics.sessions.values() for turn in session.turns]
+
+
+def effort(magics: LarikMagics, line: str) -> None:
+    """Show how hard models are to think, or set it for all conversations of this notebook."""
+    from larik_nb.notebook import effort as told
+
+    if line:
+        magics.effort = told.read(line)
+        for session in magics.sessions.values():
+            session.effort = magics.effort
+    session = magics.session(None)
+    say(magics, told.told(magics.effort, _spec_or_none(magics, session), session.config))
+
+
+def model_settings(magics: LarikMagics, line: str) -> None:
+    """Show what is set for a model and what is sent of it, or change it."""
+    from larik_nb.notebook import model_settings as told
+
+    session = magics.session(None)
+    text, rows = told.answer(_words(line), session.config, _spec_or_none(magics, session), magics.effort)
     _show(magics, text, rows)
 
 
@@ -243,9 +360,11 @@ def _words(line: str) -> list[str]:
 
 
 def _health(magics: LarikMagics) -> dict[str, str]:
-    """Return what this notebook knows of models: the last answer of each."""
-    turns = [turn for session in magics.sessions.values() for turn in session.turns]
-    return {f"{turn.provider}/{turn.model}": _ended(turn) for turn in turns}
+    """Return what is known of models: the last answer of each in this notebook, and what their chains made of them."""
+    from larik_nb.routing.cooldown import ANSWERED, health
+
+    ended = {f"{turn.provider}/{turn.model}": _ended(turn) for turn in _turns(magics)}
+    return ended | {spec: words for spec, words in health().items() if words != ANSWERED or spec not in ended}
 
 
 def _ended(turn: Turn) -> str:
@@ -261,27 +380,42 @@ def _models(magics: LarikMagics, line: str) -> None:
         raise ConfigError("not every provider told its models", remedy="The lines above say why")
 
 
-def _keys(magics: LarikMagics, line: str) -> None:
-    from larik_nb.notebook import keys
-    from larik_nb.notebook.turn import Place
+def _keys(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import asking, keys
+    from larik_nb.notebook.place import Place
 
-    text, rows = keys.answer(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    talk = keys.talk(line.split(), magics.session(None).config, can_ask=Place.of(magics.ip).can_ask)
+    text, rows = yield from asking.put(magics.ip, talk)
     _show(magics, text, rows)
 
 
 def _show(magics: LarikMagics, text: str, rows: list[tuple[str, ...]]) -> None:
-    if not rows:
+    if rows:
+        bundle = tables.with_text(rows, text)
+        say(magics, bundle["text/plain"], bundle["text/markdown"])
+    else:
         say(magics, text)
-        return
-    plain, rich = tables.aligned(rows, numbers=False), tables.marked(rows, numbers=False)
-    lines = "  \n".join(markdown.escaped(line) for line in text.splitlines())
-    say(magics, f"{plain}\n\n{text}".rstrip(), f"{rich}\n\n{lines}".rstrip())
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------
 def _debug(magics: LarikMagics, _: str) -> None:
     failure = magics.last_failure
     say(magics, "nothing has failed" if failure is None else failures.whole(failure).rstrip())
+
+
+def _fix(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.fix(magics, line)
+
+
+def _explain(magics: LarikMagics, line: str) -> Steps[None]:
+    from larik_nb.notebook import fix
+
+    return fix.explain(magics, line)
+
+
+_OF_CELL = r"(?:(?:--cell[ =]\S+|--insert)(?:\s+|$))*"
 
 
 def _local(magics: LarikMagics, line: str) -> None:
@@ -300,22 +434,30 @@ def show_help(magics: LarikMagics, _: str = "") -> None:
 
 def help_text() -> str:
     """Return what `%larik help` shows, made from the tables that parsing uses."""
-    spelled = [(f"  {option.spelled}", option.does) for option in OPTIONS]
+    options = [(f"  {option.spelled}", option.does) for option in OPTIONS]
     commands = [(f"  %larik {name} {verb.value}".rstrip(), verb.does) for name, verb in VERBS.items()]
-    width = max(len(left) for left, _ in [*spelled, *commands]) + 2
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
+            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image  {err} its traceback",
+            "                       {f} source  {Out[3]} a result  @data.csv a file of this folder",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
             "",
             "options",
-            *(left.ljust(width) + right for left, right in spelled),
+            *(_beside(left, right) for left, right in options),
             "",
             "commands",
-            *(left.ljust(width) + right for left, right in commands),
+            *(_beside(left, right) for left, right in commands),
         ]
     )
+
+
+def _beside(left: str, right: str) -> str:
+    """Return what is written and what it does, on two lines where the first is long."""
+    if len(left) < _HELP_COLUMN - 1:
+        return left.ljust(_HELP_COLUMN) + right
+    return f"{left}\n{' ' * _HELP_COLUMN}{right}"
 
 
 VERBS = {
@@ -325,12 +467,26 @@ VERBS = {
     "status": Verb("show the model, the conversation and what it has used", _of_conversation(_status), 1, "[SESSION]"),
     "history": Verb("show what was said", _of_conversation(_history), 1, "[SESSION]"),
     "reset": Verb("forget what was said", _of_conversation(_reset), 1, "[SESSION]"),
-    "cost": Verb("show tokens and cost by model", _of_conversation(_cost), 1, "[SESSION]"),
+    "cost": Verb(
+        "show what was spent, by model, role, cell and turn, beside the budget", _of_conversation(_cost), 1, "[SESSION]"
+    ),
     "routing": Verb(
         "show every role with its model, or change them; %routing where that name is free",
         routing,
-        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest]",
-        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest|preset(?: [\w-]+)?(?: --dry-run)?",
+        value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
+        takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
+    ),
+    "effort": Verb(
+        "show how hard models are to think, or set it for this notebook; %effort where that name is free",
+        effort,
+        1,
+        "[LEVEL|auto]",
+    ),
+    "model_settings": Verb(
+        "show what is set for a model and what is sent of it, or set it; %model_settings where that name is free",
+        model_settings,
+        value="[MODEL] [NAME=VALUE …]",
+        takes=r"\S*(?:\s+[a-z_]+=\S*)*",
     ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(
@@ -340,6 +496,15 @@ VERBS = {
         takes=r"(?:add \S+(?: keyring)?)?",
     ),
     "local": Verb("fetch, list or check the small models that run on this machine", _local, 3, "fetch|list|status"),
+    "fix": Verb(
+        "ask for the cell that failed set right: its change is shown, and made on a yes",
+        _fix,
+        value="[--cell ID] [--insert]",
+        takes=_OF_CELL,
+    ),
+    "explain": Verb(
+        "ask why the last failed cell failed, or what a cell does", _explain, value="[--cell ID]", takes=_OF_CELL
+    ),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", show_help),
 }

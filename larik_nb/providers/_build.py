@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import ConfigError
 from larik_nb.providers import credentials
@@ -53,7 +53,21 @@ def _wired(resolved: Resolved, config: Config, api_key: str | None, settings: Se
         transport=settings.transport,
         network=Network.of(config.env, config.network.ca_file),
         key_command=credential.command,
+        **_probing(resolved.route, config),
     )
+
+
+def _probing(here: Route, config: Config) -> dict[str, Any]:
+    """Return how the window in force is known at a server that has words for it; at all others nothing is asked."""
+    if not here.quirks.probe and here.wire != "ollama":
+        return {}
+    from larik_nb.providers import _probe
+
+    async def look(model: str) -> None:
+        if _probe.known(here, model) == _probe.NOTHING:
+            await _probe.probe(here, model, config)
+
+    return {"look": look, "window": lambda model: _probe.known(here, model).limit} if _probe.is_own(here) else {}
 
 
 def adapter(here: Route, config: Config) -> Adapter:
@@ -82,7 +96,13 @@ def _gemini(here: Route, abilities: Abilities) -> Adapter:
 def _ollama(here: Route, abilities: Abilities) -> Adapter:
     from larik_nb.providers.ollama import Ollama
 
-    return Ollama(provider=here.name, abilities=abilities)
+    return Ollama(provider=here.name, abilities=abilities, probed=partial(_probed, here))
+
+
+def _probed(here: Route, model: str) -> int | None:
+    from larik_nb.providers import _probe
+
+    return _probe.known(here, model).limit
 
 
 def _compatible(here: Route, abilities: Abilities) -> Adapter:

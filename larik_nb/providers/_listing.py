@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -100,8 +100,7 @@ async def listings(config: Config, wanted: Sequence[str] = (), *, timeout_s: flo
     Raises:
         ConfigError: There is no such provider, or none is set up.
     """
-    chosen = [_named(name, config) for name in wanted] or [here for here in _routes(config) if is_set_up(here, config)]
-    guests = [] if wanted else [here for here in _routes(config) if _is_guest(here) and here not in chosen]
+    chosen, guests = asked_of(config, wanted)
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(listing(here, config, timeout_s)) for here in [*chosen, *guests]]
     told = [task.result() for task in asked]
@@ -112,12 +111,42 @@ async def listings(config: Config, wanted: Sequence[str] = (), *, timeout_s: flo
     return found
 
 
+def asked_of(config: Config, wanted: Sequence[str] = ()) -> tuple[list[Route], list[Route]]:
+    """Return the providers to ask: those that are wanted or set up, and the servers that may run here.
+
+    Raises:
+        ConfigError: There is no such provider.
+    """
+    chosen = [_named(name, config) for name in wanted] or [here for here in _routes(config) if is_set_up(here, config)]
+    guests = [] if wanted else [here for here in _routes(config) if _is_guest(here) and here not in chosen]
+    return chosen, guests
+
+
+async def arriving(config: Config, *, timeout_s: float = TIMEOUT_S) -> AsyncGenerator[Listing, None]:
+    """Ask as `listings` does, and yield each provider's answer as it comes; a guest that does not run is left out."""
+    chosen, guests = asked_of(config)
+    tasks = [asyncio.ensure_future(listing(here, config, timeout_s)) for here in [*chosen, *guests]]
+    unasked = {here.name for here in guests}
+    try:
+        for next_one in asyncio.as_completed(tasks):
+            told = await next_one
+            if not (told.error and told.provider in unasked):
+                yield told
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def is_set_up(here: Route, config: Config) -> bool:
     """Return whether the user has given the provider what it needs: a key, or an address of their own."""
     if here.in_process:
         return False
     own = here.key_optional and (here.own_address or here.name in (config.provider_order or ()))
-    return own or bool(credentials.best(here, config))
+    try:
+        return own or bool(credentials.best(here, config))
+    except ConfigError:  # a key that cannot be one: asking the provider tells so, and the others are asked as well
+        return True
 
 
 def _routes(config: Config) -> Iterator[Route]:

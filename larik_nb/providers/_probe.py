@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
@@ -36,11 +36,18 @@ class Probed:
         window: Tokens of the window that is loaded now.
         max_window: Tokens that the model itself allows.
         tools: It takes tools.
+        asked: Tokens of the window that it loads the model with for us, where a request says so.
     """
 
     window: int | None = None
     max_window: int | None = None
     tools: bool | None = None
+    asked: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens that a prompt of ours may have; None when the server does not say."""
+        return self.asked or self.window
 
 
 NOTHING = Probed()
@@ -57,8 +64,37 @@ class ModelProber(Protocol):
 async def probe(here: Route, model: str, config: Config) -> Probed:
     """Return what a server says of a model; an unreachable or strange one says nothing."""
     ask = _WAYS.get(here.quirks.probe or here.wire)
-    mine = here.own_address or is_here(here.base_url or "")
-    return await ask(_Server(here, config), model) if ask and mine else NOTHING
+    if not ask or not is_own(here):
+        return NOTHING
+    found = await ask(_Server(here, config), model)
+    if found != NOTHING:
+        with _lock:
+            _known[here.base_url or "", model] = found
+    return found
+
+
+def known(here: Route, model: str) -> Probed:
+    """Return what was last heard of a model; nothing is asked."""
+    with _lock:
+        return _known.get((here.base_url or "", model), NOTHING)
+
+
+def is_own(here: Route) -> bool:
+    """Return whether a server is the user's: one that runs here, or at an address they gave."""
+    return not here.in_process and (here.own_address or is_here(here.base_url or ""))
+
+
+def look(wanted: Iterable[tuple[Route, str]], config: Config) -> None:
+    """Ask the user's own servers of models, all at once, for who is about to show them; `known` has it afterwards."""
+    asked = {(here.base_url, model): (here, model) for here, model in wanted if is_own(here)}
+    if asked:
+        from larik_nb import portal
+
+        portal.apart(_all(list(asked.values()), config))
+
+
+async def _all(wanted: list[tuple[Route, str]], config: Config) -> None:
+    await asyncio.gather(*(probe(here, model, config) for here, model in wanted))
 
 
 class _Server:
@@ -83,7 +119,7 @@ class _Server:
             return answer
         answer = await self._asked(url, body)
         with _lock:
-            _answers[key] = (time.monotonic() + KEPT_S, answer)
+            _answers[key] = (time.monotonic() + (KEPT_S if answer else FOUND_S), answer)
         return answer
 
     async def _asked(self, url: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -101,6 +137,7 @@ class _Server:
 
 
 _answers: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
+_known: dict[tuple[str, str], Probed] = {}
 _lock = threading.Lock()
 
 
@@ -109,6 +146,7 @@ def forget() -> None:
     global _found  # as `running`
     with _lock:
         _answers.clear()
+        _known.clear()
         _found = (0.0, [], None)
 
 
@@ -118,11 +156,21 @@ async def _ollama(server: _Server, model: str) -> Probed:
     names = {model, f"{model}:latest"}
     loaded = next((row for row in _rows(running, "models") if names & {row.get("name"), row.get("model")}), {})
     abilities = shown.get("capabilities")
+    window = _listing.first_count(loaded, ("context_length",))
+    most = next((value for name, value in _info(shown) if name.endswith(".context_length")), None)
     return Probed(
-        window=_listing.first_count(loaded, ("context_length",)),
-        max_window=next((value for name, value in _info(shown) if name.endswith(".context_length")), None),
+        window=window,
+        max_window=most,
         tools="tools" in abilities if isinstance(abilities, list) else None,
+        asked=num_ctx(window, most) if window or most else None,
     )
+
+
+def num_ctx(loaded: int | None, most: int | None) -> int:
+    """Return the window to ask for: the usual one, a larger one that is loaded already, never more than the model has."""
+    from larik_nb.providers.ollama import NUM_CTX
+
+    return min(max(NUM_CTX, loaded or 0), most or max(NUM_CTX, loaded or 0))
 
 
 def _info(shown: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -7,17 +7,69 @@ or the id out, send the id late or twice, repeat the name, or send arguments as 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from larik_nb.providers._fields import string
 from larik_nb.providers._wire import Draft, arguments
 from larik_nb.types import StreamEvent
 
+_MARKS = re.compile(r'["\\{}\[\]]')
+
+
+class _Object:
+    """Tells when text that comes in pieces is one whole JSON object; each piece is looked at once."""
+
+    def __init__(self) -> None:
+        self.text: str | None = None
+        self._pieces: list[str] = []
+        self._depth = 0
+        self._quoted = self._escaped = self._spoilt = False
+
+    def add(self, piece: str) -> None:
+        """Take the next piece in; `text` is the whole while it is an object."""
+        if self._spoilt or not piece or (not self._depth and piece.isspace()):
+            return
+        if self.text is not None or (not self._depth and not piece.lstrip().startswith("{")):
+            self.text, self._spoilt = None, True  # something after the end, or before the beginning
+            return
+        self._pieces.append(piece)
+        end = self._end(piece)
+        if end is None:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        self._spoilt = bool(piece[end:].strip()) or arguments(text)[0] is None
+        self.text = None if self._spoilt else text.strip()
+
+    def _end(self, piece: str) -> int | None:
+        """Return where the object ends in a piece; None where it goes on."""
+        skipped = 0 if self._escaped else -1
+        self._escaped = False
+        for mark in _MARKS.finditer(piece):
+            at, char = mark.start(), mark[0]
+            if at == skipped:
+                continue
+            if self._quoted:
+                if char == "\\":
+                    skipped = at + 1
+                self._quoted = char != '"'
+            elif char == '"':
+                self._quoted = True
+            elif char in "{[":
+                self._depth += 1
+            elif char in "}]":
+                self._depth -= 1
+                if not self._depth:
+                    return at + 1
+        self._escaped = skipped == len(piece)
+        return None
+
 
 class _Call:
     """A tool call while its fragments arrive."""
 
-    __slots__ = ("key", "name", "place", "started", "vendor_id")
+    __slots__ = ("input", "key", "name", "place", "started", "vendor_id")
 
     def __init__(self, key: int, place: Any, vendor_id: str | None, name: str) -> None:
         self.key = key
@@ -25,6 +77,7 @@ class _Call:
         self.vendor_id = vendor_id
         self.name = name
         self.started = False
+        self.input = _Object()
 
 
 class ToolFragments:
@@ -76,8 +129,9 @@ class ToolFragments:
             return current
         if (id_ and current.vendor_id and id_ != current.vendor_id) or (current.name and name != current.name):
             return None
-        again = id_ == current.vendor_id and text == self._text(current)
-        return None if text and not again and self._complete(current) else current
+        whole = current.input.text
+        again = id_ == current.vendor_id and whole is not None and text.strip() == whole
+        return None if text and whole is not None and not again else current
 
     def _open(self, place: Any, id_: str, name: str) -> _Call:
         vendor_id = None if id_ in self._by_id else id_ or None
@@ -97,15 +151,18 @@ class ToolFragments:
             self._by_id[id_] = call
             if call.vendor_id is None and not call.started:
                 call.vendor_id = extra["id"] = id_
+                self._draft.take_id(id_)
 
     def _append(self, call: _Call, text: str) -> list[StreamEvent]:
-        if text.lstrip().startswith("{") and self._complete(call):
+        whole = call.input.text
+        if whole is not None and text.lstrip().startswith("{"):
             # One object after another is never JSON: an empty one is replaced, the same one was said twice.
-            before = self._text(call)
-            if before.strip() == "{}":
+            if whole == "{}":
                 self._draft.set_tool_input(call.key, "")
-            elif before.strip() == text.strip():
+                call.input = _Object()
+            elif whole == text.strip():
                 return []
+        call.input.add(text)
         return list(self._draft.tool_input(call.key, text))
 
     def _start(self, call: _Call) -> list[StreamEvent]:
@@ -116,10 +173,6 @@ class ToolFragments:
 
     def _text(self, call: _Call) -> str:
         return "".join(self._draft.tool_part(call.key).pieces)
-
-    def _complete(self, call: _Call) -> bool:
-        text = self._text(call)
-        return text.rstrip().endswith("}") and arguments(text)[0] is not None
 
 
 def _fragment(value: Any) -> str:

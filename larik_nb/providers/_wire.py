@@ -6,13 +6,13 @@ An adapter translates one wire format both ways and knows no socket, clock or en
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from larik_nb import errors, estimate
+from larik_nb import _sending, errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
 from larik_nb.providers import _refused
 from larik_nb.providers._replay import Target, prepare
@@ -186,6 +186,8 @@ class Draft:
         self._open: _Part | None = None
         self._calls: dict[Any, _Part] = {}
         self._half = ""
+        self._ids: set[str] = set()
+        self._made_from = 0
 
     @property
     def usage(self) -> Usage | None:
@@ -266,6 +268,7 @@ class Draft:
     def tool(self, key: Any, id: str | None, name: str, **extra: Any) -> tuple[StreamEvent, ...]:  # the field's name
         """Begin the tool call that `key` (an index, an id) stands for on the wire."""
         part = _Part("tool_use", {"id": id or self._made_id(), "name": name, **extra})
+        self.take_id(part.extra["id"])
         self._parts.append(part)
         self._calls[key] = part
         self._open = None
@@ -293,12 +296,17 @@ class Draft:
 
     def _made_id(self) -> str:
         """Return an id for a vendor that sends none, unlike any in the conversation."""
-        taken = {b.id for m in self.request.messages for b in m.blocks if b.type == "tool_use"}
-        taken |= {p.extra["id"] for p in self._parts if p.type == "tool_use"}
-        count = len(taken) + 1
-        while f"call_{count}" in taken:
-            count += 1
-        return f"call_{count}"
+        if not self._made_from:
+            before = (block for message in self.request.messages for block in message.blocks)
+            self._ids |= {block.id for block in before if block.type == "tool_use" and block.id}
+        self._made_from = max(self._made_from, len(self._ids)) + 1
+        while f"call_{self._made_from}" in self._ids:
+            self._made_from += 1
+        return f"call_{self._made_from}"
+
+    def take_id(self, id: str) -> None:  # the field's name
+        """Let no made id be this one."""
+        self._ids.add(id)
 
     @property
     def calls(self) -> int:
@@ -429,6 +437,7 @@ class WireProvider:
         window: Windows that were probed, over those of the catalog.
         network: The way out.
         key_command: Prints the key, where a command does; then `headers` hold none.
+        look: Asks the server what it has loaded, where that is worth asking, so that `window` knows; never fails.
     """
 
     def __init__(  # each is one fact about the route
@@ -444,6 +453,7 @@ class WireProvider:
         window: Window = unknown,
         network: Network | None = None,
         key_command: KeyCommand | None = None,
+        look: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
         self.adapter = adapter
         self.name = name
@@ -458,6 +468,7 @@ class WireProvider:
         self._window = window
         self._network = network
         self._key_command = key_command
+        self._look = look
 
     def __repr__(self) -> str:
         return f"<WireProvider {self.name} {self.base_url}>"
@@ -471,6 +482,9 @@ class WireProvider:
         Raises:
             APIError: The request failed; `partial` holds what had arrived.
         """
+        _sending.begin()
+        if self._look is not None:
+            await self._look(request.model)
         target = self._target(request.model)
         sent = prepare(request, target)
         if warning := self._warning():
@@ -601,13 +615,13 @@ def _fitting(message: Message, sent: Request, target: Target) -> Message:
     """Return the answer, unless the prompt did not fit and the server did not say so.
 
     Raises:
-        ContextOverflow: Its usage is above the window, or it is empty and the window full or too small for the prompt.
+        ContextOverflow: It is empty, and the window full or too small for the prompt.
     """
     window, usage = target.window, message.usage
+    if _says_something(message) or message.stop_reason == "refusal":
+        return message  # whatever the numbers say: a window that is known too small must not cost an answer
     if usage is not None and not usage.estimated and window and usage.prompt > window:
         raise errors.ContextOverflow(used_tokens=usage.prompt, max_tokens=window)
-    if _says_something(message) or message.stop_reason == "refusal":
-        return message
     if message.stop_reason == "context_overflow":
         raise errors.ContextOverflow(used_tokens=usage.prompt if usage else None, max_tokens=window)
     if message.stop_reason == "max_tokens" and usage is not None and usage.output == 0:

@@ -17,6 +17,7 @@ from larik_nb.providers._wire import (
     Abilities,
     Draft,
     ModelList,
+    Window,
     Wire,
     ended_early,
     stop_reason,
@@ -56,6 +57,7 @@ class Ollama:
         provider: The route, stamped on messages.
         num_ctx: Tokens of the window that the server is to load the model with; the model's own limit caps it.
         abilities: What is known of a model, by id.
+        probed: The window to ask for where the server was asked what it has, by id; it goes before both.
     """
 
     framing: Framing = "ndjson"
@@ -68,7 +70,9 @@ class Ollama:
         provider: str = "ollama",
         num_ctx: int = NUM_CTX,
         abilities: Abilities = unknown,
+        probed: Window = unknown,
     ) -> None:
+        self._probed = probed
         self._provider = provider
         self._num_ctx = num_ctx
         self._abilities = abilities
@@ -86,7 +90,7 @@ class Ollama:
             images=images(known, IMAGE_TYPES),
             own_ids=True,
             seal=_seal,
-            window=self._window(known),
+            window=self._window(model, known),
         )
 
     def decoder(self, request: Request) -> OllamaDecoder:
@@ -117,7 +121,7 @@ class Ollama:
     def _options(self, request: Request, model: Model | None, level: str | None) -> dict[str, Any]:
         sampled = samples(model, level)
         values = {
-            "num_ctx": self._window(model),
+            "num_ctx": self._window(request.model, model),
             "num_predict": request.max_tokens,
             "temperature": request.temperature if sampled else None,
             "top_p": request.top_p if sampled else None,
@@ -126,8 +130,8 @@ class Ollama:
         }
         return {key: value for key, value in values.items() if value is not None}
 
-    def _window(self, model: Model | None) -> int:
-        return min(self._num_ctx, (model.window if model else None) or self._num_ctx)
+    def _window(self, name: str, model: Model | None) -> int:
+        return self._probed(name) or min(self._num_ctx, (model.window if model else None) or self._num_ctx)
 
 
 def _messages(request: Request) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 The ledger is one file for all kernels of this machine: a line of JSON for each sum, only ever added to. A budget
 counts the lines of its session, whoever wrote them, so two kernels on one session share it. A reservation is a line
-too: should the kernel die in the middle of a request, what that was expected to cost stays counted, for it was
-probably billed.
+too, made while the file is locked, so that two kernels at the same instant see each other's. It counts until it is
+settled, its process has ended, or an hour is over.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from larik_nb import _sending
 from larik_nb.errors import APIError, BudgetExceeded, ConfigError, LarikError
 from larik_nb.routing._around import Around
-from larik_nb.routing.ledger import Ledger, Spending, Sum, Tally
+from larik_nb.routing.ledger import Ledger, Spending, Sum, Tally, holder
 from larik_nb.types import Message, Request, StreamEvent, done, notice
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ class BudgetLimits:
     session_usd: float | None = None
     warn_at: float = 0.8
     allow_unpriced: bool = False
+
+    def level(self, usd: float) -> Literal["ok", "warn", "stop"]:
+        """Return how near the limit a session is that has spent `usd`."""
+        cap = self.session_usd
+        if cap is None:
+            return "ok"
+        if usd >= cap - _NOTHING:
+            return "stop"
+        return "warn" if usd >= self.warn_at * cap - _NOTHING else "ok"
 
 
 class Budget:
@@ -70,7 +80,7 @@ class Budget:
         self.limits = limits
         self._clock = clock
         self._lock = threading.Lock()
-        self._tally = Tally()
+        self._tally = Tally(clock)
         self._read_to = 0
         self._numbers = count(1)
         self._warned_of: float | None = None
@@ -96,13 +106,13 @@ class Budget:
             if not limits.allow_unpriced:
                 raise unpriced(spec)
             expected_usd = 0.0
-        with self._lock:
-            spent = self._spent().usd
+        with self._lock, self.ledger.alone() as page:
+            spent = self._counted(*page.read(self._read_to, self.session)).usd
             if spent >= limits.session_usd - _NOTHING or spent + expected_usd > limits.session_usd + _NOTHING:
                 raise BudgetExceeded(spent, limits.session_usd, expected_usd)
             number = f"{os.getpid()}-{id(self):x}-{next(self._numbers)}"
-            held = Sum(session=self.session, usd=expected_usd, spec=spec, at=self._clock(), holds=number)
-            self.ledger.add(held, durable=False)
+            held = Sum(session=self.session, usd=expected_usd, spec=spec, at=self._clock(), holds=number, by=holder())
+            page.write(held)
         return Reservation(self, number)
 
     def warning(self) -> str | None:
@@ -116,6 +126,8 @@ class Budget:
             if not cap or self._warned_of == cap or (spent := self._spent().usd) < limits.warn_at * cap - _NOTHING:
                 return None
             self._warned_of = cap
+            if not self._is_first_to_warn(cap):
+                return None
         share = min(round(100 * spent / cap), 100)
         return (
             f"⚠ {share} % of the session budget used (${spent:.2f} of ${cap:.2f}); "
@@ -135,8 +147,23 @@ class Budget:
                 self._tally.add(entry)
                 self._trouble = error.message
 
+    def _is_first_to_warn(self, cap: float) -> bool:
+        """Note that the user is warned of a limit; False where another kernel, or an earlier one, has done it."""
+        try:
+            with self.ledger.alone() as page:
+                self._counted(*page.read(self._read_to, self.session))
+                if self._tally.has_warned(cap):
+                    return False
+                page.write(Sum(session=self.session, usd=0.0, at=self._clock(), warned=cap))
+        except ConfigError:  # it cannot be noted, and the user is to hear of it all the same
+            return True
+        return True
+
     def _spent(self) -> Spending:
-        sums, self._read_to = self.ledger.read(self._read_to, self.session)
+        return self._counted(*self.ledger.read(self._read_to, self.session))
+
+    def _counted(self, sums: list[Sum], read_to: int) -> Spending:
+        self._read_to = read_to
         for entry in sums:
             self._tally.add(entry)
         return self._tally.spending
@@ -214,23 +241,25 @@ class WithBudget(Around):
         """
         reserved = self._budget.reserve(self._prices.expected(request), self._spec)
         heard: list[str] = []
-        try:
-            async with aclosing(self.inner.stream(request)) as events:
-                async for event in events:
-                    if event.message is not None:
-                        event = await self._settled(event.message, reserved)
-                        if line := self._budget.warning():
-                            yield notice(line)
-                    heard.append(event.text)
-                    yield event
-        except APIError as error:
-            reserved.settle(self._failed(error, request), self._spec, durable=False)
-            raise
-        except LarikError:
-            reserved.settle(0.0, durable=False)
-            raise
-        finally:
-            reserved.settle(self._prices.cut_off(request, "".join(heard)), self._spec, durable=False)
+        with _sending.watched() as sending:
+            try:
+                async with aclosing(self.inner.stream(request)) as events:
+                    async for event in events:
+                        if event.message is not None:
+                            event = await self._settled(event.message, reserved)
+                            if line := self._budget.warning():
+                                yield notice(line)
+                        heard.append(event.text)
+                        yield event
+            except APIError as error:
+                reserved.settle(self._failed(error, request), self._spec, durable=False)
+                raise
+            except LarikError:
+                reserved.settle(0.0, durable=False)
+                raise
+            finally:
+                cost = 0.0 if sending.is_unsent else self._prices.cut_off(request, "".join(heard))
+                reserved.settle(cost, self._spec, durable=False)
 
     async def _settled(self, message: Message, reserved: Reservation) -> StreamEvent:
         cost = self._prices.of(message) if message.cost_usd is None else message.cost_usd

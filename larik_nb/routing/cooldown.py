@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from larik_nb.errors import APIError, Cools
 
+ANSWERED = "answered"
 ASKED_AT_MOST_S = 3_600.0
 """What a provider asks for beyond this is cut to it."""
 
@@ -60,6 +61,12 @@ class Cooling:
     left_s: float
     reason: str
 
+    @property
+    def words(self) -> str:
+        """All of it but the name, in a few words."""
+        how = f"cooling {max(1, round(self.left_s))} s" if self.left_s else "being tried again"
+        return f"{how} ({self.reason})"
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -84,6 +91,7 @@ class Cooldowns:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
+        self._last: dict[str, str] = {}
         self._numbers = count()
 
     def is_ready(self, spec: str) -> bool:
@@ -126,6 +134,12 @@ class Cooldowns:
             ]
         return tuple(sorted(waiting, key=lambda cooling: cooling.left_s))
 
+    def health(self) -> dict[str, str]:
+        """Return what is known of each model that was asked, in a few words: "answered", "cooling 38 s (rate limited)"."""
+        cooling = {one.spec: one.words for one in self.snapshot()}
+        with self._lock:
+            return {**self._last, **cooling}
+
     def forget(self) -> None:
         """Leave nobody alone any more: what the user asks for after repairing something."""
         with self._lock:
@@ -137,6 +151,7 @@ class Cooldowns:
         return entry is None or (entry.until <= self._clock() and entry.trial is None)
 
     def _succeeded(self, attempt: Attempt) -> None:
+        self._last[attempt.spec] = ANSWERED
         entry = self._released(attempt)
         # An answer that was asked for before the failure says nothing of what came after it.
         if entry is not None and attempt.number > entry.since:
@@ -144,6 +159,7 @@ class Cooldowns:
 
     def _failed(self, attempt: Attempt, error: APIError) -> None:
         entry = self._released(attempt)
+        reason = self._last[attempt.spec] = error.why
         if error.cools is None:
             return
         policy, now = attempt.policy, self._clock()
@@ -153,7 +169,7 @@ class Cooldowns:
         until = max(now + seconds, entry.until if entry else 0.0)
         trial = entry.trial if entry else None
         since = next(self._numbers)
-        self._entries[attempt.spec] = _Entry(until, failures, since, error.reason, policy.policy == "breaker", trial)
+        self._entries[attempt.spec] = _Entry(until, failures, since, reason, policy.policy == "breaker", trial)
 
     def _released(self, attempt: Attempt) -> _Entry | None:
         entry = self._entries.get(attempt.spec)
@@ -199,3 +215,8 @@ class Attempt:
 
 COOLDOWNS = Cooldowns()
 """The process's own."""
+
+
+def health() -> dict[str, str]:
+    """Return what this process knows of each model it asked, by "provider/model" (`Cooldowns.health`)."""
+    return COOLDOWNS.health()

@@ -13,9 +13,12 @@ from larik_nb.providers import resolve, role_names
 
 if TYPE_CHECKING:
     from larik_nb.config import Config, Edited
+    from larik_nb.routing.suggest import Suggestion
 
 BUDGET = "budget"
 FALLBACKS = "fallbacks"
+NO_MODELS = "none"
+"""What stands for an empty list of fallbacks: not even those of the role's model are asked."""
 OPTIONS = ("isolation", "max_turns", "context")
 BUDGET_KEYS = ("session_usd", "warn_at", "allow_unpriced")
 _HOW = "Write it like worker=provider/model, worker.max_turns=30 or budget=5; nothing behind the = unsets it"
@@ -42,7 +45,7 @@ def parse(words: Sequence[str], config: Config) -> list[Change]:
 
     Args:
         words: `NAME=VALUE` each: a role and its model; `ROLE.isolation`, `.max_turns`, `.context` and `.fallbacks`
-            (models with commas between them; a model's full name may stand for the role there); `budget`,
+            (models with commas between them, or "none"; a model's full name may stand for the role there); `budget`,
             `budget.warn_at`, `budget.allow_unpriced`. An empty value unsets.
         config: The settings as they are; a model named in an edit has to be one.
 
@@ -78,10 +81,12 @@ def _change(name: str, value: str, config: Config) -> Change:
 
 
 def _fallbacks(head: str, value: str, config: Config) -> Change:
+    key = head.lower() if "/" in head else _role(head, config, exists=True)
+    if value.lower() == NO_MODELS:
+        return Change((FALLBACKS, key), [])
     specs = [spec.strip() for spec in value.split(",") if spec.strip()]
     for spec in specs:
         _check_model(spec, f"{head}.fallbacks", config)
-    key = head.lower() if "/" in head else _role(head, config, exists=True)
     return Change((FALLBACKS, key), specs or None)
 
 
@@ -130,13 +135,91 @@ def _no_number(text: str) -> Any:
     raise ValueError(text)
 
 
-def apply(changes: Iterable[Change], *, env: Mapping[str, str] | None = None) -> Edited:
+def words(changes: Iterable[Change]) -> list[str]:
+    """Return the quick edits that make the changes: what `parse` reads as the same again."""
+    return [f"{_named(change.path)}={_valued(change)}" for change in changes]
+
+
+def _named(path: Path) -> str:
+    match path:
+        case ("model",):
+            return "main"
+        case ("roles", role):
+            return role
+        case ("fallbacks", head):
+            return f"{head}.{FALLBACKS}"
+        case ("budget", "session_usd"):
+            return BUDGET
+        case ("budget", option):
+            return f"{BUDGET}.{option}"
+    return ".".join(path[1:])
+
+
+def _valued(change: Change) -> str:
+    match change.value:
+        case None:
+            return ""
+        case []:
+            return NO_MODELS
+        case list():
+            return ",".join(change.value)
+        case str():
+            return change.value
+    return json.dumps(change.value)
+
+
+def of(suggestion: Suggestion) -> list[Change]:
+    """Return what a suggestion changes: for each role it decides the model, what stands in for it, and the leash.
+
+    A role that is to stay the main model is unset; its fallbacks and its leash stay as they are.
+    """
+    return [change for role in suggestion.reasons for change in _of_role(role, suggestion.settings)]
+
+
+def _of_role(role: str, chosen: Mapping[str, Any]) -> Iterator[Change]:
+    spec = chosen.get("roles", {}).get(role)
+    yield Change(("roles", role), spec)
+    if then := chosen.get(FALLBACKS, {}).get(role):
+        yield Change((FALLBACKS, role), list(then))
+    if spec is not None:
+        leash = chosen.get("role_options", {}).get(role, {})
+        yield from (Change(("role_options", role, option), leash.get(option)) for option in OPTIONS)
+
+
+class ChangedMeanwhile(ConfigError):
+    """The settings file is no longer what the changes were made on; nothing was saved.
+
+    Attributes:
+        now: What it says.
+    """
+
+    def __init__(self, now: Mapping[str, Any]) -> None:
+        super().__init__("the settings were changed by somebody else meanwhile", remedy="Look at the changes again")
+        self.now = now
+
+
+def apply(
+    changes: Iterable[Change], *, env: Mapping[str, str] | None = None, base: Mapping[str, Any] | None = None
+) -> Edited:
     """Save the changes in the user's settings file, all of them or none.
 
+    Args:
+        changes: What to change.
+        env: The environment, which says where the file is.
+        base: What the file must say for the changes to be meant; None: anything.
+
     Raises:
+        ChangedMeanwhile: It says something else.
         ConfigError: The file cannot be read or written, or a value cannot be.
     """
-    return settings.edit(setting(changes), env=env)
+    change = setting(changes)
+
+    def checked(data: dict[str, Any]) -> None:
+        if base is not None and data != base:
+            raise ChangedMeanwhile(data)
+        change(data)
+
+    return settings.edit(checked, env=env)
 
 
 def setting(changes: Iterable[Change]) -> Callable[[dict[str, Any]], None]:

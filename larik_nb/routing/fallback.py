@@ -107,7 +107,6 @@ class WithFallback(Around):
         self._cooldowns = cooldowns
         self._policy = policy
         self._told = told or Told()
-        self.model = self._first.model
 
     @property
     def error(self) -> ConfigError | None:
@@ -118,6 +117,11 @@ class WithFallback(Around):
     def name(self) -> str:
         """The first choice's route."""
         return self._first.spec.partition("/")[0]
+
+    @property
+    def model(self) -> str:
+        """The first choice's model."""
+        return self._first.model
 
     @property
     def inner(self) -> Provider:

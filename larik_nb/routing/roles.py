@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from larik_nb.providers import credentials, resolve, role_names
 if TYPE_CHECKING:
     from larik_nb.catalog import Price
     from larik_nb.config import Config
+    from larik_nb.providers import Resolved
 
 MAIN = "main"
 _LOOSE = RoleOptions()
@@ -57,6 +59,18 @@ def fallbacks(name: str, spec: str | None, config: Config) -> tuple[str, ...]:
     return own or ()
 
 
+def look(config: Config) -> None:
+    """Ask the user's own servers what they have loaded of the models that roles mean, for who is about to show them."""
+    from larik_nb.providers import _probe
+
+    wanted = []
+    for name in role_names(config):
+        with suppress(ConfigError):
+            resolved = resolve(name, config)
+            wanted.append((resolved.route, resolved.model))
+    _probe.look(wanted, config)
+
+
 def roles(config: Config, *, at: datetime | None = None) -> tuple[Role, ...]:
     """Return every role: those that always exist, the user's own, then the names that stand for a model by themselves.
 
@@ -82,11 +96,19 @@ def role(name: str, config: Config, *, at: datetime | None = None) -> Role:
         source=resolved.source,
         fallbacks=fallbacks(name, resolved.spec, config),
         options=options,
-        window=known.window if known else None,
+        window=window(resolved, config),
         price=known.price(0, at or datetime.now(UTC)) if known else None,
         has_key=resolved.route.key_optional or bool(credentials.best(resolved.route, config)),
         free=config.catalog.free.get(resolved.provider, ""),
     )
+
+
+def window(resolved: Resolved, config: Config) -> int | None:
+    """Return how many tokens a prompt may have: what the model's server was heard to say, else what the catalog does."""
+    from larik_nb.providers import _probe
+
+    known = config.catalog.find(resolved.provider, resolved.model)
+    return _probe.known(resolved.route, resolved.model).limit or (known.window if known else None)
 
 
 def _is_set(name: str, config: Config) -> bool:

@@ -11,6 +11,7 @@ from larik_nb.types import Effort, Request, StreamEvent
 
 if TYPE_CHECKING:
     from larik_nb.providers import Provider
+    from larik_nb.providers._wire import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,18 @@ class WithSettings(Around):
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Stream the answer to the request with its settings."""
         return self.inner.stream(self.settled(request))
+
+    async def count(self, request: Request) -> int | None:
+        """Count the request with its settings."""
+        return await super().count(self.settled(request))
+
+    def encoded(self, request: Request) -> Wire | None:
+        """Return the request with its settings as the wire format has it."""
+        return super().encoded(self.settled(request))
+
+    def wire(self, request: Request) -> Wire | None:
+        """Return what would be sent for the request with its settings."""
+        return super().wire(self.settled(request))
 
     def settled(self, request: Request) -> Request:
         """Return the request as it goes on."""

@@ -25,6 +25,8 @@ PRESETS: Mapping[str, str] = {
     "local": "what runs here and what a plan includes before paid APIs",
 }
 
+DEFAULT = "balanced"
+
 INPUT_SHARE = 0.85
 """Share of an agent's tokens that are read, not written."""
 SMALLEST_WORKER_B = 7.0
@@ -93,13 +95,21 @@ def rank(models: Iterable[Listed], *, today: date | None = None) -> list[Ranked]
 
     Left out are those that take no tools, whose names say that they do not talk, and that are no longer served today.
     """
-    usable = [_placed(model) for model in models if _is_usable(model, today)]
-    return sorted(usable, key=lambda row: (_class(row.model), row.usd, -(size_b(row.model) or 0.0), row.model.spec))
+    return _in_order(model for model in models if not _useless(model, today))
 
 
-def _is_usable(model: Listed, today: date | None) -> bool:
-    ended = model.ends is not None and today is not None and model.ends <= today
-    return model.tools is not False and not ended and not re.search(presets().other_trades, model.id.lower())
+def _in_order(models: Iterable[Listed]) -> list[Ranked]:
+    placed = map(_placed, models)
+    return sorted(placed, key=lambda row: (_class(row.model), row.usd, -(size_b(row.model) or 0.0), row.model.spec))
+
+
+def _useless(model: Listed, today: date | None) -> str:
+    """Return why no agent can use a model; empty for one that it can."""
+    if model.tools is False:
+        return "it takes no tools"
+    if model.ends is not None and today is not None and model.ends <= today:
+        return f"it is no longer served since {model.ends}"
+    return "its name says that it does not talk" if re.search(presets().other_trades, model.id.lower()) else ""
 
 
 def _class(model: Listed) -> int:
@@ -148,8 +158,88 @@ def suggest(
     ranked = rank(models, today=today)
     own = next((row for row in ranked if row.model.spec.lower() == (main or "").lower()), None)
     others = [row for row in ranked if row is not own]
-    decided = ("worker", "explore", *roles) if preset == "cheapest" else ("worker", "explore")
-    return _settings({role: _choose(others, role, preset, own) for role in dict.fromkeys(decided)}, preset)
+    decided = dict.fromkeys(_decided(preset, roles))
+    return _settings({role: _choose(others, role, preset, own) for role in decided}, preset)
+
+
+def decides(preset: str, role: str, roles: Sequence[str] = ()) -> bool:
+    """Return whether a preset chooses the model of a role, `roles` being the user's own."""
+    return role in _decided(preset, roles)
+
+
+def _decided(preset: str, roles: Sequence[str]) -> tuple[str, ...]:
+    return ("worker", "explore", *roles) if preset == "cheapest" else ("worker", "explore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A model as a choice for a role.
+
+    Attributes:
+        model: The model.
+        why: Why it is suggested, or why not.
+        is_suggested: It is what the preset chooses.
+    """
+
+    model: Listed
+    why: str
+    is_suggested: bool = False
+
+
+def candidates(
+    models: Sequence[Listed],
+    preset: str,
+    role: str,
+    *,
+    main: str | None = None,
+    roles: Sequence[str] = (),
+    today: date | None = None,
+) -> list[Candidate]:
+    """Return every model as a choice for `role`: first what `suggest` chooses, in the same order, last what cannot work.
+
+    Takes what `suggest` takes.
+    """
+    ranked = rank(models, today=today)
+    own = next((row for row in ranked if row.model.spec.lower() == (main or "").lower()), None)
+    others = [row for row in ranked if row is not own]
+    choice = _choose(others, role, preset, own) if decides(preset, role, roles) else _Choice("")
+    fit = [row for row in ranked if not _unfit(row, role, preset)]
+    unfit = [row for row in ranked if _unfit(row, role, preset)]
+    useless = _in_order(model for model in models if _useless(model, today))
+    return [
+        *(_candidate(row, choice, own) for row in sorted(fit, key=lambda row: row is not choice.model)),
+        *(Candidate(model=row.model, why=_unfit(row, role, preset)) for row in unfit),
+        *(Candidate(model=row.model, why=_useless(row.model, today)) for row in useless),
+    ]
+
+
+def _candidate(row: Ranked, choice: _Choice, main: Ranked | None) -> Candidate:
+    if row is choice.model:
+        return Candidate(model=row.model, why=choice.why.partition(": ")[2], is_suggested=True)
+    if row is main:
+        return Candidate(model=row.model, why=f"the main model, {row.why}")
+    if row is choice.then:
+        return Candidate(model=row.model, why=f"suggested to step in, {row.why}")
+    first = choice.model or (main if choice.why else None)
+    return Candidate(model=row.model, why=f"{_beside(row, first)}{row.why}")
+
+
+def _beside(row: Ranked, first: Ranked | None) -> str:
+    """Return how a model compares to the first choice."""
+    if first is None:
+        return ""
+    return "as cheap, " if (_class(row.model), row.usd) == (_class(first.model), first.usd) else "dearer, "
+
+
+def _unfit(row: Ranked, role: str, preset: str) -> str:
+    """Return why a model is not for a role; empty for one that is."""
+    if role == "explore":
+        return ""
+    if not can_work(row.model):
+        return f"too small to edit files: {size_b(row.model):g}B of {SMALLEST_WORKER_B:g}B"
+    if preset == "balanced" and _class(row.model) == PAID and row.usd < FLOOR_USD:
+        return f"so cheap that it is mostly too small to edit files alone, {row.why}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +252,7 @@ class _Choice:
 
 
 def _choose(ranked: Sequence[Ranked], role: str, preset: str, main: Ranked | None) -> _Choice:
-    fit = [row for row in ranked if role == "explore" or can_work(row.model)]
-    if preset == "balanced" and role != "explore":
-        fit = [row for row in fit if _class(row.model) != PAID or row.usd >= FLOOR_USD]
+    fit = [row for row in ranked if not _unfit(row, role, preset)]
     if not fit:
         return _Choice("no other model fits, so it stays the main model")
     first = fit[0]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from larik_nb import Session
+from larik_nb import Session, _sending
 from larik_nb.agent.session import Spent
 from larik_nb.errors import BadWire, ConfigError, RateLimited
 from larik_nb.providers.scripted import ScriptedProvider
@@ -198,6 +198,33 @@ def test_stopping_before_any_text_takes_the_question_back_and_bills_the_prompt()
     assert session.history == []
     assert session.turns[0].usage.output == 0
     assert session.turns[0].usage.input > 0
+
+
+def test_stopping_before_anything_was_sent_bills_nothing():
+    class Connecting:
+        name = "priced"
+        model = "script"
+
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            _sending.begin()
+            await asyncio.sleep(3600)
+            yield text_delta("never")
+
+    session = Session(Connecting(), config=SETTINGS)
+    with session.stream("hello there, anybody?") as events:
+        assert not events.ready(0.05)
+
+    assert (session.history, session.turns) == ([], [])
+
+
+def test_the_sessions_effort_goes_to_a_provider_of_ones_own_as_well():
+    provider = ScriptedProvider()
+    session = Session(provider)
+    session.effort = "high"
+    session.ask("hi")
+    session.ask("hi", effort="low")
+
+    assert [request.effort for request in provider.requests] == ["high", "low"]
 
 
 def test_a_cancelled_task_leaves_the_session_usable():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty
@@ -84,7 +84,10 @@ class Kernel:
         """Run a cell to its end; `answers` are typed into its questions."""
         return self.collect(self.start(code, watched=watched), answers=answers)
 
-    def collect(self, request: str, *, answers: tuple[str, ...] = ()) -> Ran:
+    def collect(
+        self, request: str, *, answers: tuple[str, ...] = (), heard: Callable[[dict[str, Any]], None] | None = None
+    ) -> Ran:
+        """Take in what a cell says until it ends; `heard` gets every message, those of other requests too."""
         ran = Ran(started=time.monotonic())
         typed = list(answers)
         deadline = ran.started + PATIENCE_S
@@ -95,6 +98,8 @@ class Kernel:
                 message = self.client.get_iopub_msg(timeout=0.2)
             except Empty:
                 continue
+            if heard is not None:
+                heard(message)
             if message["parent_header"].get("msg_id") != request:
                 continue
             ran.messages.append((time.monotonic(), message))

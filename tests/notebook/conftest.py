@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from tests.fake_provider import FakeProvider
 from tests.notebook._kernel import Kernel
+from tests.notebook._shell import Cells
 
 KEY = "sk-test-0123456789abcdefXYZ"
 
@@ -53,3 +55,15 @@ def asked(kernel: Kernel) -> Kernel:
     ran = kernel.run("\n".join(line.strip() for line in setup.splitlines()))
     assert not ran.error
     return kernel
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cells]:
+    """A shell of this process in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    yield Cells(shell)
+    shell.run_line_magic("unload_ext", "larik_nb")
+    shell.history_manager.end_session()
+    InteractiveShell.clear_instance()

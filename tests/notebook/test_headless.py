@@ -116,6 +116,23 @@ def test_a_failure_fails_the_run_and_names_who_without_a_key(folder: Path, setti
     assert KEY not in str(caught.value)
 
 
+def test_every_model_cooling_fails_the_run_and_tells_of_each_when_it_is_asked_again(folder: Path, settings: Path):
+    """S6: the second question finds both left alone, asks them all the same, and names them with the time."""
+    data = json.loads(settings.read_text())
+    data |= {"model": "fake/fake:e=429:ra=90", "fallbacks": {"main": ["fake/fake:e=529"]}}
+    (folder / "config.json").write_text(json.dumps(data))
+    first = "%%larik\nhi"
+    kept = "try:\n    get_ipython().run_cell_magic('larik', '', 'hi')\nexcept Exception:\n    print('failed')"
+
+    with pytest.raises(CellExecutionError) as caught:
+        execute(folder, "import os\nos.environ['LARIK_CONFIG'] = 'config.json'", kept, first)
+
+    told = str(caught.value)
+    assert "no model can answer: fake/fake:e=429:ra=90 rate limited, again in " in told
+    assert "fake/fake:e=529 overloaded, again in " in told
+    assert KEY not in told
+
+
 def test_a_failure_fails_even_the_lax_comparison(folder: Path):
     """A usage error would only print, and pass."""
     notebook = execute(folder)

@@ -116,9 +116,16 @@ def test_a_data_frame_becomes_columns_and_first_rows():
     text = expand("{df}", {"df": frame})
 
     lines = text.splitlines()
-    assert lines[0].startswith("first 10 of 30 rows; columns: month int64, note ")
-    assert lines[2:5] == ["|  | month | note |", "| --- | --- | --- |", "| 0 | 0 | a\\|b c |"]
-    assert len(lines) == 14
+    assert lines[0] == "DataFrame of 30 rows, 2 columns"
+    assert lines[2:5] == ["| column | type | missing |", "| --- | --- | --- |", "| month | int64 | 0 |"]
+    assert lines[7:12] == [
+        "first 5 of 30 rows",
+        "",
+        "|  | month | note |",
+        "| --- | --- | --- |",
+        "| 0 | 0 | a\\|b c |",
+    ]
+    assert len(lines) == 16
 
 
 def test_a_series_is_a_table_of_one_column():
@@ -129,7 +136,7 @@ def test_a_long_value_is_cut_and_says_so_but_a_text_never():
     assert expand("{v}", {"v": "x" * 50_000}) == "x" * 50_000
     cut = expand("{v}", {"v": list(range(50_000))})
     assert len(cut) < 11_000
-    assert cut.endswith("more characters)")
+    assert cut.endswith("… (50,000 in all)")
 
 
 def test_a_function_is_its_source():
@@ -214,25 +221,30 @@ def test_looking_for_names_never_fails(text: str):
     assert all(f"{{{name}}}" in text for name in undefined(text, {}))
 
 
-class _Figure:
-    def savefig(self) -> None: ...
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [("See {t}", "See \n\nDataFrame of"), ("{t}", "DataFrame of"), ("See:\n{t}", "See:\nDataFrame of")],
+)
+def test_a_table_stands_on_lines_of_its_own(text: str, begins: str):
+    assert expand(text, {"t": pd.DataFrame({"a": [1]})}).startswith(begins)
 
-    def __repr__(self) -> str:
-        return "<Figure size 640x480 with 1 Axes>"
+
+@given(st.text(alphabet="{}[]'\".:!,x n0\n$\\abdf@é_-"))
+def test_a_form_that_the_value_does_not_have_keeps_every_byte(text: str):
+    names = {"n": 1, "x": "x", "df": pd.DataFrame()}
+    fields = ("{n}", "{x}", "{df}", "{n!", "{x!", "{df!", "{n.", "{x.", "{df.", "{n[", "{x[", "{df[")
+
+    assert any(field in text for field in fields) or expand(text, names) == text
 
 
-def test_a_picture_is_told_to_go_as_words_only():
+def test_a_form_is_chosen_behind_the_name_and_a_wrong_one_is_told():
     notes: list[str] = []
+    frame = pd.DataFrame({"secret_column": [1234567]})
 
-    assert expand("{fig} {x}", {"fig": _Figure(), "x": 5}, note=notes.append) == "<Figure size 640x480 with 1 Axes> 5"
-    assert notes == ["{fig} is a picture, of which only a description in words was sent; pictures come later"]
+    schema = expand("{df!schema}", {"df": frame})
+    kept = expand("{df!shcema} {df!r}", {"df": frame}, note=notes.append)
 
-
-def test_the_usual_pictures_are_known():
-    image = pytest.importorskip("PIL.Image").new("RGB", (2, 2))
-    notes: list[str] = []
-
-    expand("{im}", {"im": image}, note=notes.append)
-    expand("{df} {text}", {"df": pd.DataFrame({"a": [1]}), "text": "words"}, note=notes.append)
-
-    assert [note.partition(" ")[0] for note in notes] == ["{im}"]
+    assert "| secret_column | int64 | 0 |" in schema
+    assert "1234567" not in schema
+    assert kept == "{df!shcema} {df!r}"
+    assert notes == ["{df!shcema} has no form shcema; sent as it stands. Forms: schema, head, stats, csv, repr, type"]

@@ -34,7 +34,7 @@ def test_names_are_replaced_unless_raw(asked: Kernel):
     asked.run("import pandas as pd\ndf = pd.DataFrame({'month': [1, 2]})\nx = 5")
 
     asked.run("%%larik\n{x} {df} {In} {get_ipython} {quit}")
-    assert last_prompt(asked).startswith("5 2 rows; columns: month int64\n\n|  | month |")
+    assert last_prompt(asked).startswith("5 \n\nDataFrame of 2 rows, 1 column\n\n| column | type |")
     assert last_prompt(asked).endswith("{In} {get_ipython} {quit}")
 
     asked.run("%%larik --raw\n{x}")
@@ -271,7 +271,7 @@ def test_an_unknown_price_is_explained_once_for_each_model(asked: Kernel, tmp_pa
     assert "· cost unknown · " in second
     assert 'set pricing."mystery/other" in ' in third
     table = asked.run("%larik cost").plain.splitlines()
-    assert [row.split()[-1] for row in table] == ["cost", "unknown", "unknown", "unknown"]
+    assert [row.split()[-1] for row in table[:4]] == ["cost", "unknown", "unknown", "unknown"]
 
 
 def test_a_failure_is_one_red_line_and_debug_has_the_rest_without_the_key(kernel: Kernel, fake: FakeProvider):
@@ -389,9 +389,12 @@ def test_the_front_end_hears_the_model_the_cost_and_when_a_turn_runs(asked: Kern
 
     assert [state["running"] for state in said] == [True, False]
     assert said[-1] == {
-        "version": 1,
+        "type": "state",
+        "version": 2,
         "model": "fake/fake:n=20",
         "session_usd": pytest.approx(0.00212),
+        "at_least": False,
         "budget_usd": None,
+        "level": "ok",
         "running": False,
     }

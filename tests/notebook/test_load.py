@@ -45,7 +45,7 @@ def test_load_reload_unload_load(bare: Kernel):
         assert not ran.of("display_data", "execute_result")
     assert bare.value("snapshot()[2] - before[2]") == "1"
     assert bare.value("sorted(set(snapshot()[0]) - set(before[0])), sorted(set(snapshot()[1]) - set(before[1]))") == (
-        "['larik', 'model', 'routing'] ['larik']"
+        "['effort', 'larik', 'model', 'model_settings', 'routing'] ['larik']"
     )
 
     assert not bare.run("%unload_ext larik_nb").stdout

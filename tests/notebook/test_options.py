@@ -26,6 +26,9 @@ def test_values_arrive_unchanged_and_the_rest_is_text():
         ("-- -1 is negative", Asked(text="-1 is negative")),
         ("- a list", Asked(text="- a list")),
         ("--replay C:\\data\\r.jsonl", Asked(replay="C:\\data\\r.jsonl")),
+        ("--attach a.csv --attach 'my b.png' q", Asked(attach=("a.csv", "my b.png"), text="q")),
+        ("--schema S q", Asked(schema="S", format="json", text="q")),
+        ("--format table --insert --preview q", Asked(format="table", insert=True, preview=True, text="q")),
         ("what does -m mean", Asked(text="what does -m mean")),
     ],
 )
@@ -40,6 +43,9 @@ def test_lines_are_read(line: str, asked: Asked):
         ("--zzz", "Options: --model"),
         ("-m", "--model wants a value. Write -m, --model MODEL"),
         ("--effort hard x", 'unknown effort "hard". One of minimal, low'),
+        ("--format pdf x", 'unknown format "pdf". One of markdown, code, json'),
+        ("--format html --schema S x", "--schema is for JSON, not for --format html"),
+        ("--schema a.b x", "cannot be a variable's name"),
         ("-o 1x q", "cannot be a variable's name"),
         ("-o class q", "cannot be a variable's name"),
         ("--record a --replay b q", "exclude each other"),
@@ -58,7 +64,10 @@ def test_a_verb_is_one_only_when_its_line_is_no_question():
     assert find("history second") is not None
     assert find("status of the patient") is None
     assert find("help me write a loop") is None
-    assert find("explain") is None
+    assert find("explain") is not None
+    assert find("explain this to me") is None
+    assert find("fix --cell a1 --insert") is not None
+    assert find("fix my code") is None
 
 
 def test_help_names_every_option_and_command():

@@ -101,6 +101,22 @@ def test_what_a_project_may_not_say_is_told_once(kernel: Kernel) -> None:
     assert kernel.value("__import__('pathlib').Path('pwned').exists()") == "False"
 
 
+def test_what_is_odd_about_the_settings_is_told_though_the_question_fails(fake: FakeProvider, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    provider = {"type": "anthropic", "base_url": fake.url, "api_key": KEY}
+    path.write_text(json.dumps({"rolse": {}, "providers": {"fake": provider}, "max_retries": 0}))
+    running = Kernel(tmp_path, {"LARIK_CONFIG": str(path)})
+    try:
+        running.run("%load_ext larik_nb")
+        failed = running.run("%%larik -m fake/fake:e=500\nhi")
+        again = running.run("%%larik -m fake/fake:e=500\nhi")
+        assert "rolse" in failed.plain
+        assert "LarikError" in failed.error
+        assert again.plain == ""
+    finally:
+        running.close()
+
+
 def test_keys_are_told_by_place_and_typed_in_without_a_trace(kernel: Kernel) -> None:
     told = rows(kernel.run("%larik keys"))
     assert told["fake"][0].startswith("providers.fake.api_key in ")

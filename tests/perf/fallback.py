@@ -5,7 +5,8 @@
 The first model answers 429 or 500, refuses the connection, or goes silent; the second is well. A plain call is the
 same provider without a chain. For each trouble it prints medians: milliseconds of CPU and of time until the answer is
 whole, both against two plain calls (the silence taken off, plain calls after as long a rest), and CPU until the second
-model's first text. The chain is built once, as for a turn of an agent; retries are off, for their waits are chosen,
+model's first text, from which what the processor needs to wake from a silence, as a plain call shows it, is taken off
+before it is held against its limit. The chain is built once, as for a turn of an agent; retries are off, for their waits are chosen,
 not spent. Then it prints what the last four fifths of `--growth` such calls add in memory, threads and descriptors.
 Each model has a server in a process of its own. Exits 1 where a figure is over its limit.
 """
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 sys.path[:0] = [str(pathlib.Path(__file__).parents[2]), str(pathlib.Path(__file__).parents[1])]
@@ -40,6 +41,7 @@ from larik_nb.types import Request, StreamEvent, user
 
 WELL = "fake:n=20"
 SILENT_S = 0.05
+WARM, AWAKE = 10, 4
 LIMIT, FIRST_TEXT_MS, GROWTH_KB = 1.5, 2.0, 500
 """Ratio to two plain calls; CPU to the first text; resident memory that 8,000 calls may add."""
 
@@ -93,34 +95,30 @@ async def _chained(around: Provider) -> AsyncIterator[StreamEvent]:
         yield event
 
 
-async def _medians(calls: int, ask: Callable[[], Awaitable[tuple[float, ...]]], rest_s: float = 0.0) -> list[float]:
-    """Return the medians of many calls, each after a rest: a processor that has slept does all more slowly."""
-    rows = []
-    for number in range(-10, calls):
-        await asyncio.sleep(rest_s)
-        row = await ask()
-        if number >= 0:
-            rows.append(row)
-    return [statistics.median(figures) for figures in zip(*rows, strict=True)]
-
-
 async def measure(ill: str, well: str, trouble: str, calls: int) -> dict[str, float]:
-    """Return the figures of one trouble."""
+    """Return the medians of one trouble, plain calls and chained ones in turn, so that a busy machine slows both."""
     config = _config(ill, well, trouble)
     around, plain = _chain(config), connect(f"openai/{WELL}", config=config)
     request = Request(model=WELL, messages=QUESTION)
     silence_s = SILENT_S if trouble == "silent" else 0.0
-    alone = await _medians(calls, lambda: _read(plain.stream(request)), silence_s)
-    both = await _medians(calls, lambda: _read(_chained(around)))
-    silence = silence_s * 1e3
+    rows = []
+    for _ in range(calls + WARM):
+        await asyncio.sleep(silence_s)  # a processor that has slept does all more slowly
+        alone = await _read(plain.stream(request))
+        for _ in range(AWAKE):
+            awake, _, _ = await _read(plain.stream(request))
+        rows.append((*alone, *await _read(_chained(around)), alone[0] - awake))
+    cpu, ms, _, both_cpu, both_ms, first, waking = (statistics.median(row) for row in zip(*rows[WARM:], strict=True))
+    both_ms -= silence_s * 1e3
     return {
-        "plain_cpu_ms": alone[0],
-        "cpu_ms": both[0],
-        "cpu_ratio": both[0] / (2 * alone[0]),
-        "plain_ms": alone[1],
-        "ms": both[1] - silence,
-        "ratio": (both[1] - silence) / (2 * alone[1]),
-        "first_text_cpu_ms": both[2],
+        "plain_cpu_ms": cpu,
+        "cpu_ms": both_cpu,
+        "cpu_ratio": both_cpu / (2 * cpu),
+        "plain_ms": ms,
+        "ms": both_ms,
+        "ratio": both_ms / (2 * ms),
+        "first_text_cpu_ms": first,
+        "waking_cpu_ms": waking if silence_s else 0.0,
     }
 
 
@@ -161,7 +159,8 @@ def main() -> int:
             found = asyncio.run(measure(ill, well, trouble, calls))
             print(f"{trouble:<8}", json.dumps({name: round(value, 2) for name, value in found.items()}), flush=True)
             wrong += [f"{trouble}: {name} over {LIMIT}" for name in ("ratio", "cpu_ratio") if found[name] > LIMIT]
-            wrong += [f"{trouble}: first text over {FIRST_TEXT_MS} ms"] * (found["first_text_cpu_ms"] > FIRST_TEXT_MS)
+            late = found["first_text_cpu_ms"] - found["waking_cpu_ms"] > FIRST_TEXT_MS
+            wrong += [f"{trouble}: first text over {FIRST_TEXT_MS} ms"] * late
         added: dict[str, Any] = asyncio.run(growth(ill, well, chosen.growth))
         print("growth  ", json.dumps(added))
         wrong += ["it grows"] * (added["kb"] > GROWTH_KB or added["threads"] > 0 or added["descriptors"] > 0)

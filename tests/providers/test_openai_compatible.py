@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from larik_nb import errors
 from larik_nb.catalog import Model
+from larik_nb.providers import _tool_fragments
 from larik_nb.providers._presets import Quirks
 from larik_nb.providers._replay import IMAGES_NOTE, INTERRUPTED
+from larik_nb.providers._wire import Draft, arguments
 from larik_nb.providers.openai_compatible import OpenAICompatible, usage
 from larik_nb.types import (
     Block,
@@ -412,6 +414,31 @@ SAID_A, SAID_B = '{"path":"a"}', '{"path":"b"}'
 def test_fragments_of_calls(fragments: list[Any], wanted: list[Any]) -> None:
     """Index first, id second; a new id or a new name after complete JSON is a new call."""
     assert calls(*fragments) == wanted
+
+
+@pytest.mark.parametrize("first", ["", '{"a":"', '{"a":1}'])
+@pytest.mark.parametrize("piece", ["}", "{", "{}", " ", '"', "\\"])
+def test_hostile_fragments_are_each_looked_at_once(first: str, piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing what came so far with every fragment took seconds of twenty thousand."""
+    parsed = []
+    real = _tool_fragments.arguments
+    monkeypatch.setattr(_tool_fragments, "arguments", lambda text: parsed.append(len(text)) or real(text))
+    fragments = _tool_fragments.ToolFragments(Draft(ASKED, "p"))
+
+    for text in [first, *[piece] * 2_000]:
+        fragments.add({"index": 0, "function": {"name": "read", "arguments": text}})
+
+    assert sum(parsed) <= len(first) + 2_000 * len(piece)
+
+
+@given(st.text(alphabet='{}[]"\\a:, ', max_size=40), st.integers(1, 5))
+@settings(max_examples=500)
+def test_a_whole_object_is_known_however_it_is_cut(text: str, width: int) -> None:
+    whole = _tool_fragments._Object()
+    for at in range(0, len(text), width):
+        whole.add(text[at : at + width])
+
+    assert (whole.text is not None) == (bool(text.strip()) and arguments(text)[0] is not None)
 
 
 def test_events_of_a_call_carry_the_id_it_ends_with() -> None:

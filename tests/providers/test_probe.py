@@ -214,7 +214,7 @@ SERVERS: dict[str, tuple[dict[str, Any], Probed]] = {
             },
             "/api/ps": {"models": [{"name": "m:latest", "context_length": 4096}]},
         },
-        Probed(window=4096, max_window=32768, tools=True),
+        Probed(window=4096, max_window=32768, tools=True, asked=16384),
     ),
     "lmstudio": (
         {
@@ -306,7 +306,7 @@ def test_probing_takes_two_seconds_at_most(fake: Fake, monkeypatch: pytest.Monke
     monkeypatch.setattr(_probe, "TIMEOUT_S", 0.3)
     fake.answers |= {"/api/show": 3.0, "/api/ps": {"models": [{"name": "m", "context_length": 5}]}}
     begun = time.monotonic()
-    assert portal.wait(prober(fake, "ollama").probe()) == Probed(window=5)
+    assert portal.wait(prober(fake, "ollama").probe()) == Probed(window=5, asked=16384)
     assert time.monotonic() - begun < 1.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from larik_nb import _sending
 from larik_nb.errors import BudgetExceeded, ConfigError, RateLimited, ServerError
 from larik_nb.providers.scripted import Reply, ScriptedProvider
 from larik_nb.routing.budget import Budget, BudgetLimits, WithBudget
-from larik_nb.routing.ledger import Ledger, Spending, Sum
+from larik_nb.routing.ledger import HELD_S, Ledger, Spending, Sum
 from larik_nb.types import Message, Request, StreamEvent, Usage, assistant, text_delta, user
 
 REQUEST = Request(model="m", messages=(user("hi"),))
@@ -189,6 +191,30 @@ def test_whoever_goes_away_pays_what_was_heard_and_holds_nothing(ledger: Ledger,
     assert world.budget.spent == Spending(usd=0.01)
 
 
+def test_whoever_stops_before_anything_was_sent_pays_nothing(ledger: Ledger):
+    class Connecting(ScriptedProvider):
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            _sending.begin()
+            await asyncio.sleep(3600)
+            yield text_delta("never")
+
+    world = World(ledger, [])
+    chain = WithBudget(Connecting(), budget=world.budget, prices=_Dear(0.5), spec="p/m")
+
+    async def stop() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(chain.stream(REQUEST)), 0.01)
+
+    asyncio.run(stop())
+
+    assert world.budget.spent == Spending(usd=0.0)
+
+
+class _Dear(Prices):
+    def cut_off(self, request: Request, heard: str) -> float | None:
+        return 0.5
+
+
 def test_a_model_without_a_price_is_refused_under_a_budget_unless_allowed(ledger: Ledger):
     world = World(ledger, ["well"], prices=Prices(None))
 
@@ -232,10 +258,106 @@ def test_sessions_are_apart_and_a_day_is_the_sum_of_them(ledger: Ledger):
     assert ledger.of_day("2026-11-30") == Spending(usd=0.75)
 
 
-def test_a_reservation_of_a_kernel_that_died_stays_counted(ledger: Ledger):
-    Budget(ledger, "s1", limits=BudgetLimits(session_usd=1.0)).reserve(0.4, "p/m")
+_HOLDER = """
+import os, sys; from pathlib import Path; from larik_nb.routing.budget import *; from larik_nb.routing.ledger import Ledger
+budget = Budget(Ledger(Path(sys.argv[1])), "s1", limits=BudgetLimits(session_usd=1.0)); budget.reserve(0.4, "p/m")
+print("held", flush=True); sys.stdin.read()
+"""
 
-    assert Budget(ledger, "s1").spent == Spending(usd=0.4)
+
+def kernel(code: str, ledger: Ledger) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": "."}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code, str(ledger.path)], env=env, text=True, **pipes)
+
+
+def test_a_reservation_counts_while_its_kernel_lives_and_no_longer(ledger: Ledger):
+    running = kernel(_HOLDER, ledger)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "held\n"
+    mine = Budget(ledger, "s1", limits=BudgetLimits(session_usd=1.0))
+    assert mine.spent == Spending(usd=0.4)
+    with pytest.raises(BudgetExceeded):
+        mine.reserve(0.7, "p/m")
+
+    running.kill()
+    running.communicate()
+
+    assert mine.spent == Spending(usd=0.0)
+    mine.reserve(0.7, "p/m").settle(0.7)
+    assert Budget(ledger, "s1").spent == Spending(usd=0.7)
+
+
+@pytest.mark.parametrize(("by", "counts"), [(f"{socket.gethostname()}:{2**22 + 1}", False), ("elsewhere:1", True)])
+def test_a_reservation_of_another_machine_is_dropped_when_it_is_old(ledger: Ledger, by: str, counts: bool):
+    now = [1000.0]
+    held = Sum(session="s1", usd=0.4, at=1000.0, holds="1", by=by)
+    ledger.add(held, durable=False)
+    budget = Budget(ledger, "s1", clock=lambda: now[0])
+
+    assert budget.spent.usd == (0.4 if counts else 0.0)
+    now[0] += HELD_S + 1
+    assert budget.spent == Spending(usd=0.0)
+
+
+_RACER = """
+import sys; from pathlib import Path; from larik_nb.routing.budget import *; from larik_nb.routing.ledger import Ledger
+from larik_nb import _sending
+from larik_nb.errors import BudgetExceeded
+budget = Budget(Ledger(Path(sys.argv[1])), "shared", limits=BudgetLimits(session_usd=1.0))
+print("ready", flush=True); sys.stdin.readline(); got = []
+for _ in range(40):
+    try: got.append(budget.reserve(0.1, "p/m"))
+    except BudgetExceeded: pass
+warned = budget.warning() is not None
+print(len(got), int(warned), flush=True); sys.stdin.read()
+"""
+
+
+def test_kernels_at_the_same_instant_do_not_pass_the_limit_and_warn_once(ledger: Ledger):
+    """S11: three kernels let loose together on one session hold its limit between them, and one of them warns."""
+    kernels = [kernel(_RACER, ledger) for _ in range(3)]
+    for racer in kernels:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    for racer in kernels:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    told = [racer.stdout.readline().split() for racer in kernels if racer.stdout]
+
+    assert sum(int(held) for held, _ in told) == 10
+    assert sum(int(warned) for _, warned in told) == 1
+    assert Budget(ledger, "shared").spent == Spending(usd=pytest.approx(1.0))
+    for racer in kernels:
+        racer.communicate()
+    assert Budget(ledger, "shared").spent == Spending(usd=0.0)
+
+
+_WRITER = """
+import sys; from pathlib import Path; from larik_nb.routing.ledger import Ledger, Sum
+ledger = Ledger(Path(sys.argv[1])); print("on", flush=True); n = 0
+while True:
+    ledger.add(Sum(session="killed", usd=0.001, spec="p/" + "m" * 300), durable=False); n += 1
+"""
+
+
+def test_a_kernel_killed_in_the_middle_of_writing_leaves_whole_lines(ledger: Ledger):
+    """S11: whatever is there before, after and beside it can be read, and only its owner may read it."""
+    for _ in range(10):
+        running = kernel(_WRITER, ledger)
+        assert running.stdout is not None
+        running.stdout.readline()
+        ledger.add(Sum(session="mine", usd=0.25), durable=False)
+        time.sleep(0.01)
+        running.kill()
+        running.communicate()
+    torn = [line for line in ledger.path.read_bytes().split(b"\n") if line and Sum.read(line) is None]
+
+    assert torn == []
+    assert Budget(ledger, "mine").spent == Spending(usd=2.5)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.path.parent.stat().st_mode) == 0o700
 
 
 def test_a_torn_line_is_left_out_and_the_next_one_is_whole(ledger: Ledger):

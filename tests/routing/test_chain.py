@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from larik_nb import Session
+from larik_nb.config import Config
 from larik_nb.errors import AllModelsFailed, BudgetExceeded, ConfigError, ContextOverflow, RateLimited
-from larik_nb.providers import _refused
+from larik_nb.providers import _refused, resolve
+from larik_nb.routing._config import retry_policy
 from larik_nb.routing.cooldown import COOLDOWNS
 from tests.fake_provider import FakeProvider, expected
 
@@ -223,3 +225,12 @@ def test_an_overflow_is_for_the_agent_and_not_for_the_next_model(fake: FakeProvi
         Session(config=config).ask("hi")
 
     assert len(asked(fake, begun)) == 1
+
+
+@pytest.mark.parametrize(("provider", "first_s", "longest_s"), [("anthropic", 0.5, 8.0), ("gemini", 1.0, 30.0)])
+def test_a_provider_may_have_waits_of_its_own(provider: str, first_s: float, longest_s: float):
+    config = Config.load({"max_retries": -1})
+
+    policy = retry_policy(config, resolve(provider, config).route)
+
+    assert (policy.max_retries, policy.first_s, policy.longest_s) == (0, first_s, longest_s)

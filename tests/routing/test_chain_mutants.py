@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant("never doubles", cooldown, "entry.failures + (attempt.number > entry.since)", "1", "the_breaker_doubles"),
     Mutant("cools after the request's own fault", cooldown, "        if error.cools is None:\n            return\n", "", "though it was failed"),
     Mutant("ends a cooldown when given back", cooldown, "self._table._released(self)", "self._table._entries.pop(self.spec, None)", "though it was given back"),
-    Mutant("keeps what was set aside", budget, "        finally:\n            reserved.settle(", "        finally:\n            id(reserved) or reserved.settle(", "reservations are left"),
+    Mutant("keeps what was set aside", budget, "reserved.settle(cost, ", "id(reserved) or reserved.settle(cost, ", "reservations are left"),
     Mutant("sets nothing aside", budget, "spent + expected_usd > limits.session_usd + _NOTHING", "False", "was spent"),
     Mutant("forgets to price", budget, "replace(message, cost_usd=cost)", "message", "it has no cost"),
 ]  # fmt: skip

@@ -215,3 +215,28 @@ def test_threads_may_share_it(clock: Clock, table: Cooldowns):
         thread.join(5)
 
     assert sum(attempt is not None for attempt in got) == 1
+
+
+def test_what_is_known_of_each_model_is_told_in_words():
+    now = [100.0]
+    table = Cooldowns(lambda: now[0])
+    policy = CooldownPolicy(policy="breaker", first_s=40.0)
+    first, second, third = (table.begin(spec, policy) for spec in ("a/limited", "a/well", "a/wrong"))
+    assert first
+    assert second
+    assert third
+    first.failed(errors.RateLimited(retry_after=40))
+    second.succeeded()
+    third.failed(errors.BadRequest())
+    now[0] += 2
+
+    assert table.health() == {
+        "a/limited": "cooling 38 s (rate limited)", "a/well": "answered", "a/wrong": "refused the request"
+    }  # fmt: skip
+    now[0] += 40
+    assert table.health()["a/limited"] == "rate limited"
+    trial = table.begin("a/limited", policy)
+    assert trial is not None
+    assert table.health()["a/limited"] == "being tried again (rate limited)"
+    trial.succeeded()
+    assert table.health()["a/limited"] == "answered"

@@ -9,9 +9,10 @@ import pytest
 
 from larik_nb import connect, errors
 from larik_nb.config import Config
-from larik_nb.providers import Previews, _refused
+from larik_nb.providers import Counts, Previews, _refused
 from larik_nb.providers.scripted import ScriptedProvider
 from larik_nb.routing import settings_report
+from larik_nb.routing.chain import Surroundings, chain
 from larik_nb.routing.retry import WithRetry
 from larik_nb.routing.settings import ModelSettings, WithSettings, by_name
 from larik_nb.routing.settings_report import Effect
@@ -170,3 +171,38 @@ def test_what_the_server_turned_down_is_told_so():
     told = report("groq/some-model", ModelSettings(seed=3, temperature=0.2))
 
     assert (told["seed"].why, told["temperature"].sent) == ("the server does not take it", {"temperature": 0.2})
+
+
+def test_what_the_model_can_do_the_whole_chain_can():
+    """Counting, probing and previewing go through, and settings into what is previewed."""
+
+    class Able(ScriptedProvider):
+        async def count(self, request: Request) -> int | None:
+            return 7
+
+        async def probe(self, model: str = "") -> str:
+            return f"{model} is loaded"
+
+    able = WithSettings(WithRetry(Able(model="m")), settings=dict)
+    wired = WithRetry(connect("openai/gpt-5", api_key="k", config={}))
+    plain = WithRetry(ScriptedProvider())
+
+    assert isinstance(able, Counts)
+    assert asyncio.run(able.count(REQUEST)) == 7
+    assert asyncio.run(able.probe("x")) == "x is loaded"
+    assert (able.model, wired.model) == ("m", "gpt-5")
+    settled = WithSettings(wired, settings=lambda: {"gpt-5": ModelSettings(max_tokens=77)})
+    assert isinstance(settled, Previews)
+    shown = settled.wire(REQUEST)
+    assert shown is not None
+    assert shown.body["max_output_tokens"] == 77
+    assert (plain.wire(REQUEST), asyncio.run(plain.count(REQUEST)), asyncio.run(plain.probe())) == (None, None, None)
+
+
+def test_why_a_model_cannot_be_built_is_told_by_its_whole_chain():
+    config = Config.load({"model": "openai/gpt-5"}, env={})
+    whole = chain(None, config, Surroundings.of("s", config))
+
+    assert isinstance(whole.error, errors.ConfigError)
+    assert whole.error.reason == "no key: set OPENAI_API_KEY"
+    assert WithRetry(ScriptedProvider()).error is None

@@ -22,6 +22,15 @@ session = Session("anthropic/claude-opus-5", system="Be brief.")
 assert_type(session.ask("hi"), Message)
 
 
+@larik_nb.describe(dict)
+def described(value: dict[str, int]) -> str:
+    """A describer stays the function it is."""
+    return str(value)
+
+
+assert_type(described({}), str)
+
+
 async def twins() -> None:
     """The async forms."""
     assert_type(await session.aask("hi"), Message)

@@ -1,12 +1,21 @@
 import { Kernel } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { JSONObject } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 
-type Opened = (comm: Kernel.IComm, message: { content: { data: unknown } }) => void;
+interface IMessage {
+  content: { data: unknown };
+  parent_header: { session?: string };
+}
+
+type Opened = (comm: Kernel.IComm, message: IMessage) => void;
+
+/** The session of the page under test. */
+export const CLIENT = 'this page';
 
 /** One end of a comm; what the front end sends is kept in `sent`. */
 export class FakeComm {
-  onMsg: (message: { content: { data: unknown } }) => void = () => undefined;
+  onMsg: (message: IMessage) => void = () => undefined;
   onClose: () => void = () => undefined;
   readonly sent: unknown[] = [];
 
@@ -14,8 +23,8 @@ export class FakeComm {
     this.sent.push(data);
   }
 
-  say(data: unknown): void {
-    this.onMsg({ content: { data } });
+  say(data: unknown, session = CLIENT): void {
+    this.onMsg({ content: { data }, parent_header: { session } });
   }
 
   get asComm(): Kernel.IComm {
@@ -29,9 +38,13 @@ export class FakeKernel {
   readonly statusChanged = new Signal<this, Kernel.Status>(this);
   readonly targets = new Map<string, Opened>();
   readonly made = new Map<string, FakeComm>();
+  readonly clientId = CLIENT;
   isDisposed = false;
 
-  constructor(private readonly _open: Record<string, { target_name: string }> = {}) {}
+  constructor(
+    private readonly _open: Record<string, { target_name: string }> = {},
+    readonly id = 'kernel-1'
+  ) {}
 
   registerCommTarget(name: string, opened: Opened): void {
     this.targets.set(name, opened);
@@ -57,7 +70,7 @@ export class FakeKernel {
 
   open(name: string, data: unknown): FakeComm {
     const comm = new FakeComm();
-    this.targets.get(name)?.(comm.asComm, { content: { data } });
+    this.targets.get(name)?.(comm.asComm, { content: { data }, parent_header: { session: CLIENT } });
     return comm;
   }
 
@@ -73,10 +86,25 @@ export class FakeKernel {
 
 /** English, with `%1` filled in. */
 export const trans = {
-  __: (text: string, ...args: string[]) => text.replace(/%(\d)/g, (_, n: string) => String(args[Number(n) - 1]))
+  __: (text: string, ...args: unknown[]) => filled(text, args),
+  _n: (one: string, many: string, n: number, ...args: unknown[]) => filled(n === 1 ? one : many, args)
 } as unknown as TranslationBundle;
 
-/** A message as a kernel writes it. */
-export function message(changes: Record<string, unknown> = {}): Record<string, unknown> {
-  return { version: 1, model: 'scripted/demo', session_usd: 0.21, budget_usd: 2, warn_usd: 1.6, running: false, ...changes };
+function filled(text: string, args: readonly unknown[]): string {
+  return text.replace(/%(\d)/g, (_, n: string) => String(args[Number(n) - 1]));
+}
+
+/** A state as a kernel writes it. */
+export function message(changes: Record<string, unknown> = {}): JSONObject {
+  return {
+    type: 'state',
+    version: 2,
+    model: 'scripted/demo',
+    session_usd: 0.21,
+    at_least: false,
+    budget_usd: 2,
+    level: 'ok',
+    running: false,
+    ...changes
+  } as JSONObject;
 }
