@@ -167,12 +167,11 @@ class _Tries:
             fresh = error.left_out not in self._left_out
             self._left_out.add(error.left_out)
             return 0.0 if fresh else None
-        if not error.retryable or self._count >= self._policy.max_retries:
-            return None
         crowded = isinstance(error, RateLimited | QuotaError)
-        other = self._alternative()
+        other = error.retryable and self._count < self._policy.max_retries and self._alternative()
         once = isinstance(error, EmptyAnswer) or (crowded and other)
-        if once and self._count:
+        limit = min(self._policy.max_retries, 1) if once else self._policy.max_retries
+        if not error.retryable or self._count >= limit:
             return None
         return self._paced(error.wait_s, self._policy.longest_s if other else self._policy.total_s)
 

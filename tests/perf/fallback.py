@@ -1,6 +1,6 @@
 """What it costs to be answered by the second model, over real sockets, against plain calls in the same run.
 
-    python tests/perf/fallback.py [--rounds 8] [--growth 10000]
+    python tests/perf/fallback.py [--rounds 24] [--growth 10000]
 
 The first model answers 429 or 500, refuses the connection, or goes silent; the second is well. A plain call is the
 same provider without a chain. For each trouble it prints milliseconds of CPU and of time until the answer is whole, of
@@ -48,7 +48,7 @@ from larik_nb.types import Request, StreamEvent, user
 
 WELL = "fake:n=20"
 SILENT_S = 0.05
-CALLS = 15
+CALLS = 5
 """Chained calls of one trouble in a round."""
 
 ATTEMPTS = 3
@@ -201,7 +201,7 @@ def main() -> int:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument(
-        "--rounds", type=int, default=8, help="rounds counted, if none of the figures is over its limit"
+        "--rounds", type=int, default=24, help="rounds counted, if none of the figures is over its limit"
     )
     options.add_argument("--growth", type=int, default=10_000)
     chosen = options.parse_args()
