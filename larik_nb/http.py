@@ -246,8 +246,9 @@ def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None
     if not isinstance(exc, OSError | TimeoutError) and type(exc).__module__.partition(".")[0] not in _TRANSPORTS:
         return None
     if type(exc).__name__ in {"ReadTimeout", "WriteTimeout", "SocketTimeoutError", "ServerTimeoutError"}:
-        message = f"the model API stopped responding: no data for {stall_s:g} s (the limit is stall_timeout_s)"
-        return errors.StallError(message)
+        stalled = errors.StallError()
+        stalled.limit_s = stall_s
+        return stalled
     return errors.transport(exc, host=url.partition("://")[2].partition("/")[0])
 
 
