@@ -10,13 +10,17 @@ A rule is a list of patterns, any of which may match. `<window>` in a pattern st
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from larik_nb import _error_languages as languages
 
 
-class Rule(NamedTuple):
-    """A phrase that matches one of `patterns`, and none of `unless`, means `kind`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A phrase that matches one of `patterns`, and none of `unless`, means `kind`.
+
+    A rule equals itself only: to look one up must not cost a pass over its phrases.
+    """
 
     kind: str
     patterns: tuple[str, ...]
@@ -77,6 +81,7 @@ BILLING = Rule(
         r"(?:insufficient|not enough|too low|negative|exhausted|no (?:remaining|more|available)|ran out|run out|out of|zero|empty|depleted|does ?n[o]?t have|lack|used up|without|need|requires?).{0,30}(?:balance|credits?\b|funds?\b|money|prepaid|prepayment)",
         "(?:balance|credits?|funds?|prepaid).{0,40}(?:insufficient|too low|exhausted|negative|depleted|used up|ran out|run out|empty|not enough|not sufficient|below|exceeded|expired)",
         "insufficient (?:user )?(?:balance|credit|fund)",
+        r"free (?:tier|trial|quota|allowance)\b.{0,40}(?:exhausted|used up|ended|expired|run out)",
         "credit (?:balance|limit)", "exceeded .{0,30}credits", "included credits", "arrear", "overdue", "unpaid",
         "past (?:due|invoice)",
         "payment (?:is |has |was |method |account )*(?:required|fail|declin|due|overdue|missing|need|not)",
@@ -312,7 +317,7 @@ OVERFLOW: tuple[Rule, ...] = (
             r"cannot truncate to \d+", r"window of \d+ (?:tokens )?(?:is |was |has been )?(?:exhausted|full|used up)",
             r"max tokens must be (?:at least|greater than|>=?|positive).{0,30}(?:got|given|was|is|found|received|:) ?-\d",
             "tokens? to keep from the (?:initial|first)",
-            r"keep the first \d+ tokens",
+            r"keep the first \d+ tokens", "max(?:imum)? length of (?:the |your )?(?:current )?(?:question|prompt|input|query|conversation|context)",
             r"max tokens (?:limit )?of \d+ (?:was |has been |is )?(?:exceeded|reached)",
         ),
     ),
@@ -362,6 +367,7 @@ REFUSED = Rule(
         "blocked (?:by|due to|because of) .{0,30}(?:safety|content|filter|guardrail|moderation)",
         "safety (?:reasons|filter|system|settings)",
         r"(?:content|prompt|inputs?|outputs?|requests?|messages?)\b.{0,40}\brisks?\b",
+        r"\bhigh risk\b", r"(?:prompt|inputs?|content|outputs?|text|image)\b.{0,40}\bviolation",
         "违规", "敏感", "不安全", "安全审核", "内容审核", "不合规", "违反", "涉黄", "涉政",
         *languages.REFUSED,
     ),
@@ -380,7 +386,7 @@ CREDENTIALS = Rule(
         "unauthori[sz]ed", "unauthenticated", "not authenticated",
         r"(?:authentication|authorization|auth) (?:error|fail\w*|required|exception|is required|parameter|invalid|denied|not)",
         r"(?:could not|cannot|can not|failed to|unable to|fails?) (?:to )?(?:resolve auth\w*|authenticate|authori[sz]e|verify your identity)",
-        "please (?:log|sign) ?in", "log ?in required", r"sign ?in\b",
+        "log ?in (?:fail|error)", "please (?:log|sign) ?in", "log ?in required", r"sign ?in\b",
         "must (?:be )?(?:log|sign|authenticat)",
         "鉴权", "认证失败", "未认证", "身份验证", "密钥", "令牌.{0,8}(?:无效|过期|错误|不正确|失效)", "(?:无效|错误)的?.{0,4}令牌",
         "api ?-?key.{0,6}(?:无效|错误|不正确|过期)", "未登录", *languages.CREDENTIALS,
@@ -422,7 +428,7 @@ NOT_FOUND = Rule(
     ),
     unless=(
         "model .{0,40}does not support (?!chat|generate|this (?:api|endpoint)|the .{0,20}(?:api|endpoint))",
-        "no fallback model", "tool(?:s|_| )", "function call", "parameter", "argument", "response format",
+        "permission .{0,60}denied", "no fallback model", "tool(?:s|_| )", "function call", "parameter", "argument", "response format",
         "temperature", "image", r"\bitem\b", "tokens",
     ),
 )  # fmt: skip

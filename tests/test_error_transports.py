@@ -161,7 +161,7 @@ def test_reasons_to_stop_that_are_failures(server: Server, reason: str, kind: st
 
 @pytest.mark.parametrize(
     ("reason", "stop"),
-    [("sensitive", "refusal"), ("model_context_window_exceeded", "context_overflow"), ("eos", "other")],
+    [("sensitive", "refusal"), ("model_context_window_exceeded", "context_overflow"), ("eos", "end_turn")],
 )
 def test_reasons_to_stop_after_words(server: Server, reason: str, stop: str) -> None:
     """What was said stays an answer, and says why it ended."""

@@ -155,7 +155,7 @@ class _Turn:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.history)
         count = cells.number(self._magics.ip)
-        with http.resting(render.REST_S):
+        with http.resting(render.REST_S, hold_s=render.HOLD_S):
             reader = self._session.stream(*question, model=self._route, cell=count, **settings)
         try:
             with reader:

@@ -146,7 +146,8 @@ def prepare(request: Request, target: Target) -> Request:
     said = [_said(message, target, offered) for message in request.messages]
     if not target.drawn_media:
         said = _drawn_to_user(said)
-    said = [_standing(item) for item in _settled(said)]
+    if any(piece.seal is not None for item in said for piece in item.pieces):
+        said = [_standing(item) for item in _settled(said)]
     turns = [_placed(turn, target) for turn in _answered(_turns(said, target), target)]
     return replace(request, messages=tuple(_framed(turns, target)))
 

@@ -562,7 +562,8 @@ class WireProvider:
 
     def _target(self, model: str) -> Target:
         target = self.adapter.target(model)
-        return replace(target, window=self._window(model) or target.window)
+        probed = self._window(model)
+        return replace(target, window=probed) if probed else target
 
     def _warning(self) -> str | None:
         from larik_nb import http

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -105,8 +107,17 @@ def test_help_and_slips_are_as_ever(kernel: Kernel) -> None:
     assert "Closest: --effort" in kernel.run("%%larik --efort high\nhi").error
 
 
-def test_no_widget_library_is_imported_before_it_is_wanted(kernel: Kernel) -> None:
+@pytest.fixture
+def new(settings: Path, tmp_path: Path) -> Iterator[Kernel]:
+    running = Kernel(tmp_path, {"LARIK_CONFIG": str(settings)})
+    running.run("%load_ext larik_nb")
+    yield running
+    running.close()
+
+
+def test_no_widget_library_is_imported_before_it_is_wanted(new: Kernel) -> None:
     """Not for a short answer, and not where nobody watches; for one that takes its time it is."""
+    kernel = new
     loaded = "'anywidget' in __import__('sys').modules"
     kernel.run("%%larik -m fake/fake:n=20\nhi")
     kernel.run("%%larik -m fake/fake:n=200:d=6\nhi", watched=False)

@@ -122,7 +122,10 @@ def test_keys_are_told_by_place_and_typed_in_without_a_trace(kernel: Kernel) -> 
     assert told["fake"][0].startswith("providers.fake.api_key in ")
 
     ran = kernel.run("%larik keys add anthropic", answers=(TYPED,))
-    assert ran.plain == "the key for anthropic is used until this process ends"
+    assert ran.plain.splitlines() == [
+        "Key for anthropic: given, not shown",
+        "the key for anthropic is used until this process ends",
+    ]
     assert rows(kernel.run("%larik keys"))["anthropic"] == ["typed into this notebook"]
 
     everywhere = "\n".join(
