@@ -205,9 +205,9 @@ def _result(block: Block, target: Target) -> Block:
     return replace(block, content=content, images=tuple(item for item in media if item.type != "text"))
 
 
-def unseen(message: Message, target: Target) -> tuple[str, ...]:
-    """Return what of a message the target does not take, by name, so that a note stands for it."""
-    media = (block for block in message.blocks if block.type in MEDIA)
+def unseen(messages: Sequence[Message], target: Target) -> tuple[str, ...]:
+    """Return what of messages the target does not take, by name, so that a note stands for it."""
+    media = (block for message in messages for block in message.blocks if block.type in MEDIA)
     return tuple(
         f"{block.type} {block.name}" if block.name else block.type
         for block in media

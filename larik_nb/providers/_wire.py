@@ -492,8 +492,8 @@ class WireProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the deltas of one answer, then its `done`. Closing the generator closes the socket.
 
-        What the model may not see of the conversation is left out (`prepare`), which is told of the last message. A server that refuses the reasoning it
-        is sent back, before it has said anything, is asked once more without.
+        What the model may not see of the conversation is left out (`prepare`); of the last message a notice tells it.
+        A server that refuses the reasoning it is sent back, before it has said anything, is asked once more without.
 
         Raises:
             APIError: The request failed; `partial` holds what had arrived.
@@ -503,7 +503,7 @@ class WireProvider:
             await self._look(request.model)
         target = self._target(request.model)
         sent = prepare(request, target)
-        missing = unseen(request.messages[-1], target)
+        missing = unseen(request.messages[-1:], target)
         if warning := self._warning():
             yield notice(warning)
         while True:
