@@ -205,6 +205,16 @@ def _result(block: Block, target: Target) -> Block:
     return replace(block, content=content, images=tuple(item for item in media if item.type != "text"))
 
 
+def unseen(message: Message, target: Target) -> tuple[str, ...]:
+    """Return what of a message the target does not take, by name, so that a note stands for it."""
+    media = (block for block in message.blocks if block.type in MEDIA)
+    return tuple(
+        f"{block.type} {block.name}" if block.name else block.type
+        for block in media
+        if _medium(block, target).type == "text" and words(block) is None
+    )
+
+
 def _medium(block: Block, target: Target) -> Block:
     """Return an image or document, or the text that stands for it where the target does not take it."""
     kind = block.media_type or ""
