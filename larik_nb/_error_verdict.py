@@ -111,7 +111,7 @@ def _by_code(answer: Answer, phrases: list[str]) -> str | None:
     codes = answer.ordered_codes()
     for code in codes:
         phrase = _code_phrase(code.value)
-        if kind := _exhausted(phrase, phrases) or _by_phrase(phrase):
+        if kind := _exhausted(phrase, phrases) or _by_phrase(rules.CODES, phrase):
             return kind
     number = _business(answer)
     return None if number in _VAGUE else number
@@ -132,8 +132,8 @@ def _business(answer: Answer) -> str | None:
 
 
 @lru_cache(_CODES_KEPT)
-def _by_phrase(phrase: str) -> str | None:
-    return _first(rules.CODES, [phrase])
+def _by_phrase(candidates: tuple[Rule, ...], phrase: str) -> str | None:
+    return _first(candidates, [phrase])
 
 
 @lru_cache(_CODES_KEPT)
