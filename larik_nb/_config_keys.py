@@ -112,6 +112,7 @@ _ROLE_OPTIONS = Fields(
     max_turns=Key(COUNT, "Turns each of them may take; 100 where left out."),
     context=Key(one_of(*get_args(Context)), "minimal: they get the project's own instructions only."),
 )
+_LEASH = _known(_ROLE_OPTIONS, RoleOptions)
 _BUDGET = Fields(
     session_usd=Key(POSITIVE_OR_0, "USD a session may spend, subagents included."),
     warn_at=Key(SHARE, "Share of it from which you are warned, once; 0.8 where left out."),
@@ -197,9 +198,8 @@ def _set(value: Any, place: Place) -> list[tuple[Any, Any]]:
 
 
 def _role_options(value: Any, place: Place) -> Mapping[str, RoleOptions]:
-    options = _known(_ROLE_OPTIONS, RoleOptions)
     return MappingProxyType(
-        {_role_name(str(name), place.at(name)): options(row, place.at(name)) for name, row in _set(value, place)}
+        {_role_name(str(name), place.at(name)): _LEASH(row, place.at(name)) for name, row in _set(value, place)}
     )
 
 
@@ -211,7 +211,7 @@ def _fallbacks(value: Any, place: Place) -> Mapping[str, tuple[str, ...]]:
 KEYS = Fields(
     model=Key(TEXT, "The model that is asked: provider/model, a model's id, or a provider."),
     roles=Key(
-        Check(_roles, {"type": "object", "additionalProperties": TEXT.schema}),
+        Check(_roles, each(TEXT).schema),
         "The model of each role: smart, worker, explore, compact, or one of your own. Unset: the main model.",
     ),
     fallbacks=Key(
@@ -219,7 +219,7 @@ KEYS = Fields(
         "By role or provider/model: the models to ask next when that one fails before it answers.",
     ),
     role_options=Key(
-        Check(_role_options, {"type": "object", "additionalProperties": _ROLE_OPTIONS.schema}),
+        Check(_role_options, each(_LEASH).schema),
         "The leash of each role's subagents.",
     ),
     budget=Key(_known(_BUDGET, BudgetConfig), "What a session may spend."),

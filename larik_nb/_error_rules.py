@@ -10,13 +10,17 @@ A rule is a list of patterns, any of which may match. `<window>` in a pattern st
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from larik_nb import _error_languages as languages
 
 
-class Rule(NamedTuple):
-    """A phrase that matches one of `patterns`, and none of `unless`, means `kind`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A phrase that matches one of `patterns`, and none of `unless`, means `kind`.
+
+    A rule equals itself only: to look one up must not cost a pass over its phrases.
+    """
 
     kind: str
     patterns: tuple[str, ...]

@@ -7,9 +7,9 @@ overload, size, policy, credentials, names, rights   5. codes that name a class 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from larik_nb import _error_languages as languages
@@ -58,16 +58,24 @@ def as_phrase(text: str) -> str:
 
 def matches(rule: Rule, phrases: Iterable[str]) -> bool:
     """Whether the rule holds for any of the phrases."""
-    return any(_found(rule.patterns, phrase) and not _found(rule.unless, phrase) for phrase in phrases)
+    found, unless = _searches(rule)
+    return any(found(phrase) and not unless(phrase) for phrase in phrases)
 
 
-def _found(patterns: tuple[str, ...], phrase: str) -> bool:
-    return bool(patterns) and _compiled(patterns).search(phrase) is not None
+Search = Callable[[str], object]
 
 
 @cache
+def _searches(rule: Rule) -> tuple[Search, Search]:
+    """Return what finds a rule's patterns and its exceptions; on first use, for to compile takes longer than to search."""
+    return _compiled(rule.patterns).search, _compiled(rule.unless).search if rule.unless else _nowhere
+
+
+def _nowhere(_phrase: str) -> None:
+    """Find nothing."""
+
+
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Compile one pattern that matches any of `patterns`; on first use, for it takes longer than any search."""
     return re.compile(re.sub(r"<(\w[\w ]*)>", _any_word, "|".join(patterns)))
 
 
@@ -103,11 +111,14 @@ def _by_code(answer: Answer, phrases: list[str]) -> str | None:
     codes = answer.ordered_codes()
     for code in codes:
         phrase = _code_phrase(code.value)
-        if kind := _exhausted(phrase, phrases) or _first(rules.CODES, [phrase]):
+        if kind := _exhausted(phrase, phrases) or _by_phrase(rules.CODES, phrase):
             return kind
     number = _business(answer)
     return None if number in _VAGUE else number
 
+
+#: Codes whose meaning is kept: servers have few, and one in trouble sends the same again and again.
+_CODES_KEPT = 256
 
 #: Kinds that name a class of failure only: a sentence says more.
 _VAGUE = ("bad_request", "server_error")
@@ -120,13 +131,24 @@ def _business(answer: Answer) -> str | None:
     return next((kind for kind in found if kind), None)
 
 
+@lru_cache(_CODES_KEPT)
+def _by_phrase(candidates: tuple[Rule, ...], phrase: str) -> str | None:
+    return _first(candidates, [phrase])
+
+
+@lru_cache(_CODES_KEPT)
 def _code_phrase(code: str) -> str:
     """`com.amazon#ExpiredTokenException` is "expired token exception"."""
     return as_phrase(re.sub(r"[.:/]", " ", code.rpartition("#")[2]))
 
 
+@cache
+def _exhaustion() -> Search:
+    return _compiled((rules.EXHAUSTED,)).search
+
+
 def _exhausted(phrase: str, phrases: list[str]) -> str | None:
-    if not _found((rules.EXHAUSTED,), phrase):
+    if not _exhaustion()(phrase):
         return None
     return "quota" if matches(rules.QUOTA, phrases) else "rate_limit"
 

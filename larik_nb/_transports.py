@@ -19,7 +19,7 @@ import h11
 
 from larik_nb import _sending
 from larik_nb.errors import ConfigError
-from larik_nb.http import REST_S, Outgoing, Reply
+from larik_nb.http import REST, Outgoing, Reply
 
 if TYPE_CHECKING:
     import ssl
@@ -65,6 +65,14 @@ def _keepalive() -> list[tuple[int, int, int]]:
 
 _READS_AT_ONCE = 8
 """Reads of an answer without a rest: the first words are not held back."""
+
+_PAUSE_S = 0.005
+"""How long nothing may come after a rest until what is held goes on."""
+
+_STEPS = 10
+"""What came is held for at most this fraction of the time since the question."""
+
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 # -- h11 over plain asyncio -----------------------------------------------------------------------------
@@ -211,10 +219,16 @@ class _StaleError(ReadError):
     """The server had closed a kept connection before it saw the request: sending it again repeats nothing."""
 
 
-class _Socket(asyncio.Protocol):
-    """One connection's bytes: what came waits in a buffer, who reads waits on a future."""
+class _Socket(asyncio.BufferedProtocol):
+    """One connection's bytes: what came waits in a buffer, who reads waits on a future.
+
+    It lends asyncio the memory to read into: a plain protocol is given a fresh quarter of a megabyte for each read,
+    which the system maps and unmaps.
+    """
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lent = memoryview(bytearray(_READ_BYTES))
         self.transport: asyncio.Transport | None = None
         self.lost: Exception | None = None
         self.at_end = False
@@ -230,18 +244,26 @@ class _Socket(asyncio.Protocol):
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._resting: asyncio.TimerHandle | None = None
+        self._rest_s = 0.0
+        self._hold_until = 0.0
 
     # asyncio's side
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # always a full transport here
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._lent
+
+    def buffer_updated(self, nbytes: int) -> None:
         self._used = self._answered = True
-        self._buffer += data
+        self._buffer += self._lent[:nbytes]
         if len(self._buffer) > _BUFFER_BYTES and self.transport is not None and not self._paused:
             self._paused = True
             self.transport.pause_reading()
-        self._wake(self._reader)
+        if self._may_hold():
+            self._rest()
+        else:
+            self._wake(self._reader)
 
     def eof_received(self) -> None:
         self.at_end = True
@@ -256,7 +278,7 @@ class _Socket(asyncio.Protocol):
         self._wake(self._writer)
 
     def pause_writing(self) -> None:
-        self._writer = asyncio.get_running_loop().create_future()
+        self._writer = self._loop.create_future()
 
     def resume_writing(self) -> None:
         self._wake(self._writer)
@@ -284,7 +306,7 @@ class _Socket(asyncio.Protocol):
                 would otherwise begin the waiting anew.
         """
         while True:
-            if until is not None and (timeout := until - asyncio.get_running_loop().time()) <= 0:
+            if until is not None and (timeout := until - self._loop.time()) <= 0:
                 raise ReadTimeout("no answer within the stall limit")
             data = await self.raw(max_bytes, timeout)
             if not data:
@@ -295,17 +317,17 @@ class _Socket(asyncio.Protocol):
 
     async def raw(self, max_bytes: int, timeout: float | None) -> bytes:
         if not self._buffer and not self.at_end:
-            self._reader = asyncio.get_running_loop().create_future()
+            self._reader = self._loop.create_future()
             self._watch(timeout)
-            self._rest()
+            self._begin_rest(timeout)
             try:
                 await self._reader
             finally:
                 self._reader = None
-                self._deadline = 0.0
-                self._end_rest()
+                self._deadline = self._hold_until = 0.0
+                self._look()
         if not self._buffer:
-            if self._used and not self._answered and asyncio.get_running_loop().time() < self._sent_at + _STALE_S:
+            if self._used and not self._answered and self._loop.time() < self._sent_at + _STALE_S:
                 raise _StaleError("the kept connection had ended")
             if self.lost is not None:
                 raise ReadError(str(self.lost)) from self.lost
@@ -317,30 +339,52 @@ class _Socket(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
-    def _rest(self) -> None:
-        """Leave what comes in the socket for a while, so that one wake reads many tokens (`REST_S`)."""
+    def _begin_rest(self, timeout: float | None) -> None:
+        """Leave what comes in the socket for a while, so that one wake reads many tokens (`resting`)."""
         self._reads += 1
-        if self._reads <= _READS_AT_ONCE or not (rest_s := REST_S.get()) or self.transport is None:
-            return
-        self.transport.pause_reading()
-        self._resting = asyncio.get_running_loop().call_later(rest_s, self._end_rest)
+        self._rest_s, hold_s = REST.get() if self._reads > _READS_AT_ONCE else (0.0, 0.0)
+        if self._rest_s:
+            now = self._loop.time()
+            # A long answer may come in larger steps; but what is held must not look like silence.
+            self._hold_until = now + min(hold_s, (now - self._sent_at) / _STEPS, (timeout or hold_s) / 4)
+            self._rest()
 
-    def _end_rest(self) -> None:
-        if self._resting is None:
-            return
-        self._resting.cancel()
-        self._resting = None
+    def _rest(self) -> None:
         if self.transport is not None and not self.transport.is_closing():
+            self._stop_resting()
+            self.transport.pause_reading()
+            self._resting = self._loop.call_later(self._rest_s, self._look)
+
+    def _look(self) -> None:
+        """End a rest: what is in the socket comes at once, or there was a pause, and what is held goes on."""
+        if not self._stop_resting() or self.transport is None or self.transport.is_closing():
+            return
+        if not self._paused:
             self.transport.resume_reading()
+        if self._reader is not None and self._buffer:
+            self._resting = self._loop.call_later(_PAUSE_S, self._wake, self._reader)
+
+    def _stop_resting(self) -> bool:
+        timer, self._resting = self._resting, None
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
+
+    def _may_hold(self) -> bool:
+        return (
+            self._hold_until > 0
+            and not self._paused
+            and not self._buffer.endswith(_LAST_CHUNK)
+            and self._loop.time() < self._hold_until
+        )
 
     def _watch(self, timeout: float | None) -> None:
         """Fail the waiting read after `timeout`. One timer serves many reads: it re-arms itself when it is early."""
         if timeout is None:
             return
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.time() + timeout
+        self._deadline = self._loop.time() + timeout
         if self._timer is None:
-            self._timer = loop.call_at(self._deadline, self._check)
+            self._timer = self._loop.call_at(self._deadline, self._check)
 
     def rest_idle(self) -> None:
         """Wake nobody while nothing is asked."""
@@ -352,9 +396,8 @@ class _Socket(asyncio.Protocol):
         self._timer = None
         if not self._deadline or self._reader is None:
             return
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._deadline:
-            self._timer = loop.call_at(self._deadline, self._check)
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._check)
         elif not self._reader.done():
             self._reader.set_exception(ReadTimeout("no data within the stall limit"))
 
@@ -362,7 +405,7 @@ class _Socket(asyncio.Protocol):
         if self.transport is None or self.at_end:
             raise (_StaleError if self._used else ReadError)("the connection had ended")
         self._answered = False
-        self._sent_at = asyncio.get_running_loop().time()
+        self._sent_at = self._loop.time()
         self._chunks.restart()
         self._reads = 0
         self.transport.write(data)

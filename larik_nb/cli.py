@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from larik_nb.config import Config
 
 USAGE = 2
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,21 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 when it went well, 1 when it failed, 2 for a wrong command line.
     """
-    from larik_nb.errors import LarikError
+    from larik_nb import _command
 
     asked = _parser().parse_args(argv)
     if asked.verb is None:
         _parser().print_help()
         return USAGE
     run, _ = _VERBS[asked.verb]
-    try:
-        return run(asked.rest)
-    except LarikError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return INTERRUPTED
+    return _command.status(lambda: run(asked.rest))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -66,6 +66,8 @@ def secrets() -> list[str]:
 
 def shown(text: str, limit: int = 300) -> str:
     """Return a stranger's text as one line of at most `limit` characters, keys masked before it is cut."""
+    if not text:
+        return ""
     from larik_nb import _error_text
 
     return _error_text.clean(text, limit)
@@ -271,10 +273,22 @@ class ServerError(APIError):
 
 
 class StallError(APIError):
-    """No byte came for the stall limit."""
+    """No byte came for the stall limit.
+
+    Attributes:
+        limit_s: That limit, where it is known.
+    """
 
     kinds = ("timeout",)
     retryable, falls_back, cools = True, True, "short"
+    limit_s: float | None = None
+
+    @property
+    def message(self) -> str:
+        """One line. It is made when it is read: a chain that goes on with another model never does."""
+        if self._message or self.limit_s is None:
+            return super().message
+        return f"the model API stopped responding: no data for {self.limit_s:g} s (the limit is stall_timeout_s)"
 
 
 class BadRequest(APIError):

@@ -40,8 +40,8 @@ STRAIGHT = Network()
 CONNECT_TIMEOUT_S = 30.0
 """Limit for the TCP and TLS handshakes together."""
 
-REST_S: ContextVar[float] = ContextVar("rest_s", default=0.0)
-"""Seconds to rest before each read of an answer, for a task whose reader draws only now and then (`resting`)."""
+REST: ContextVar[tuple[float, float]] = ContextVar("rest", default=(0.0, 0.0))
+"""Seconds to rest before each look at the socket, and seconds that what came may be held (`resting`)."""
 
 ERROR_BODY_BYTES = 1 << 20
 """How much of an error's body is read; what names the error stands at its beginning."""
@@ -54,17 +54,19 @@ _INFLATED_BYTES = 1 << 20
 
 
 @contextmanager
-def resting(seconds: float) -> Iterator[None]:
-    """Let the answers asked for inside be read with a rest before each read, once their first words are there.
+def resting(seconds: float, *, hold_s: float = 0.0) -> Iterator[None]:
+    """Let the answers asked for inside be read with a rest before each look at the socket, once they have begun.
 
-    A token that comes by itself costs a wake of the loop, many times what it costs to read it. What a rest leaves in
-    the socket is read in one go. The stock transport rests; the fast one need not.
+    For a reader that draws only now and then. A token that comes by itself costs a wake of the loop and a cold run of
+    the decoder, many times what it costs to read it among others. What a rest leaves in the socket is taken in one go,
+    and held for up to `hold_s` while more comes; the end of the answer, and a pause, hold nothing back. The stock
+    transport rests; the fast one need not.
     """
-    token = REST_S.set(seconds)
+    token = REST.set((seconds, hold_s))
     try:
         yield
     finally:
-        REST_S.reset(token)
+        REST.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +246,9 @@ def _failure(exc: Exception, url: str, stall_s: float) -> errors.APIError | None
     if not isinstance(exc, OSError | TimeoutError) and type(exc).__module__.partition(".")[0] not in _TRANSPORTS:
         return None
     if type(exc).__name__ in {"ReadTimeout", "WriteTimeout", "SocketTimeoutError", "ServerTimeoutError"}:
-        message = f"the model API stopped responding: no data for {stall_s:g} s (the limit is stall_timeout_s)"
-        return errors.StallError(message)
+        stalled = errors.StallError()
+        stalled.limit_s = stall_s
+        return stalled
     return errors.transport(exc, host=url.partition("://")[2].partition("/")[0])
 
 

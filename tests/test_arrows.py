@@ -11,7 +11,19 @@ PACKAGE = pathlib.Path(larik_nb.__file__).parent
 ROOMS = ["http", "providers", "routing", "agent", "notebook"]
 """Each may import those before it."""
 
-LEAVES = {"_sending", "types", "errors", "config", "catalog", "estimate", "frames", "portal", "_imports", "_version"}
+LEAVES = {
+    "_command",
+    "_sending",
+    "types",
+    "errors",
+    "config",
+    "catalog",
+    "estimate",
+    "frames",
+    "portal",
+    "_imports",
+    "_version",
+}
 """Anybody may import them; among themselves they may, but they never import a room."""
 
 

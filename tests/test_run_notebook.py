@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from scripts.run_notebook import Printer
 
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "run_notebook.py"
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "scripts" / "run_notebook.py"
 
 
 def _display(text: str, name: str | None = "d1", kind: str = "update_display_data") -> dict[str, object]:
@@ -148,3 +151,19 @@ def test_a_missing_notebook_is_named(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, SCRIPT, missing], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (2, f"{missing}: there is no such notebook\n")
+
+
+def test_a_recording_that_fits_no_more_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed recording and outputs are what the script makes, from answers to questions of other words."""
+    folder = tmp_path / "notebooks"
+    shutil.copytree(ROOT / "notebooks", folder)
+    recording = folder / "recordings" / "03_data_in_prompts.jsonl"
+    lines = [json.loads(line) for line in recording.read_text().splitlines()]
+    recording.write_text("".join(json.dumps({**line, "key": "0" * 64}) + "\n" for line in lines))
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+
+    command = [sys.executable, ROOT / "scripts" / "record_notebook.py", folder / "03_data_in_prompts.ipynb"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert recording.read_bytes() == (ROOT / "notebooks/recordings/03_data_in_prompts.jsonl").read_bytes()

@@ -87,7 +87,7 @@ class Turn:
         cost_usd: Its cost; None when unknown.
         seconds: From the question to the end of the answer.
         stop_reason: Why the answer ended.
-        cell: Where it was asked, an execution count.
+        cell: Where it was asked: the number of a cell, as its prompt shows it.
         role: The role that was asked.
         notices: What was said on the way: another model stepped in, the budget is nearly spent.
     """

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -128,9 +128,9 @@ def read(name: str, folder: Path, route: Route, catalog: Catalog) -> Attached:
     if kind is not None:
         block, notes = _images.from_bytes(data)
         check(block, name, route, catalog)
-        return Attached(name=name, part=block, notes=notes)
+        return Attached(name=name, part=replace(block, name=PurePath(_plain_name(name)).name), notes=notes)
     if data.startswith(b"%PDF-"):
-        return _document(name, data, _PDF, route, catalog)
+        return _pdf(name, data, route, catalog)
     text = _decoded(data)
     if text is not None:
         return _text(name, text, is_settings=_SETTINGS.match(_true_name(name, folder)) is not None)
@@ -224,6 +224,21 @@ def _cells(text: str) -> str:
     return "\n\n".join(f"{marks.get(kind, f'# %% [{kind}]')}\n{source}" for kind, source in parts)
 
 
+def _pdf(name: str, data: bytes, route: Route, catalog: Catalog) -> Attached:
+    """Return a PDF as it is, or its text for a model that takes none."""
+    if takes(Block(type="document", media_type=_PDF), route, catalog):
+        return _document(name, data, _PDF, route, catalog)
+    from larik_nb.notebook import _pdf
+
+    found = _pdf.text(data, _MOST_TEXT, f"{name} was not sent: {_refusal(_PDF, route)}")
+    attached = _text(name, found.text)
+    pages = f"{found.pages} page{'s' * (found.pages != 1)}"
+    pages = pages if found.read == found.pages else f"the first {found.read} of {pages}"
+    said = f"{name} goes as its text, {pages} without their pictures: {_refusal(_PDF, route)}"
+    silent = [f"{found.silent} of the {found.read} pages of {name} that were read hold no text"] if found.silent else []
+    return replace(attached, notes=(said, *silent, *attached.notes))
+
+
 def _document(name: str, data: bytes, kind: str, route: Route, catalog: Catalog) -> Attached:
     if len(data) >= _MOST_BYTES:
         raise ConfigError(f"{name} is larger than the {_MOST_BYTES / 1e6:.0f} MB that can be sent", remedy="Split it")
@@ -246,16 +261,24 @@ def check(block: Block, name: str, route: Route, catalog: Catalog) -> None:
     Raises:
         ConfigError: The model does not take it; the message says why.
     """
+    if not takes(block, route, catalog):
+        remedy = "Ask a model that does (%larik models), or put it into words"
+        what = "images" if block.type == "image" else block.media_type or ""
+        raise ConfigError(f"{name} was not sent: {_refusal(what, route)}", remedy=remedy)
+
+
+def takes(block: Block, route: Route, catalog: Catalog) -> bool:
+    """Return whether the model takes an image or a file of this kind."""
     known = catalog.find(route.provider.name, route.model)
-    what = {_PDF: "PDFs"}.get(
-        block.media_type or "", "images" if block.type == "image" else f"{block.media_type} files"
-    )
     sees_none = known is not None and (
         (block.type == "image" and known.vision is False) or (block.media_type == _PDF and known.pdf is False)
     )
-    if sees_none or not _is_taken(block, route):
-        remedy = "Ask a model that does (%larik models), or put it into words"
-        raise ConfigError(f"{name} was not sent: {route.spec} takes no {what}", remedy=remedy)
+    return not sees_none and _is_taken(block, route)
+
+
+def _refusal(kind: str, route: Route) -> str:
+    what = {_PDF: "PDFs", "images": "images"}.get(kind, f"{kind} files")
+    return f"{route.spec} takes no {what}"
 
 
 def _is_taken(block: Block, route: Route) -> bool:

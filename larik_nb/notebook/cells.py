@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 _KINDS = {"run_cell_magic": "cell", "run_line_magic": "line"}
 
 
+def number(shell: Any) -> int:
+    """Return the number of the cell that runs, as its prompt shows it.
+
+    Versions of IPython count on at a cell's beginning or at its end; its input is there in all of them.
+    """
+    return len(shell.history_manager.input_hist_raw) - 1
+
+
 def awaited(magics: LarikMagics, lines: list[str]) -> list[str]:
     """Return the code of a cell, with an `await` where it is one `%larik` that may be awaited."""
     source, shell = "".join(lines), magics.ip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +117,7 @@ class _Made:
         """Take a picture up as a part of its own; what stands for it in the text says which it is."""
         attach.check(image, named.written, self.route, self.catalog)
         self.images += 1
-        self.add(named.written, image)
+        self.add(named.written, replace(image, name=named.name))
         return f"[image {self.images}: {named.name}, {_images.size_words(image)}]"
 
 

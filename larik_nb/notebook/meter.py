@@ -11,20 +11,20 @@ from datetime import UTC, datetime
 from functools import reduce
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from larik_nb import estimate
 from larik_nb.agent.session import Spent
 from larik_nb.errors import LarikError
 from larik_nb.notebook import display, markdown, routing, tables
-from larik_nb.routing.chain import EXPECTED_OUTPUT
+from larik_nb.routing._config import budget_limits, model_settings
+from larik_nb.routing.chain import expected_output
 from larik_nb.types import Request, Usage, user
 
 if TYPE_CHECKING:
     from larik_nb.agent.session import Route, Session, Turn
-    from larik_nb.config import BudgetConfig, Config
-
-Level = Literal["ok", "warn", "stop"]
+    from larik_nb.config import Config
+    from larik_nb.routing.budget import BudgetLimits, Level
 
 MOST_CELLS, MOST_TURNS = 5, 12
 """Rows that the text shows of the dearest cells and of the latest turns."""
@@ -78,11 +78,13 @@ class Next:
     Attributes:
         spec: Who would be asked.
         tokens: Of the prompt: the conversation so far.
-        usd: With `EXPECTED_OUTPUT` tokens of answer; None when unknown.
+        output: Of the answer, as a budget expects it.
+        usd: Both; None when unknown.
     """
 
     spec: str
     tokens: int
+    output: int
     usd: float | None
 
 
@@ -106,7 +108,7 @@ class Report:
     models: tuple[Sum, ...]
     roles: tuple[Sum, ...]
     cells: tuple[Sum, ...]
-    budget: BudgetConfig
+    budget: BudgetLimits
     cache: Cache | None
     next: Next | None
 
@@ -125,7 +127,7 @@ class Report:
             models=_by(turns, spec),
             roles=_by(turns, lambda turn: turn.role),
             cells=_by(turns, cell),
-            budget=config.budget,
+            budget=budget_limits(config),
             cache=_cache(turns, config),
             next=_next(session, route, config),
         )
@@ -141,10 +143,7 @@ class Report:
     @property
     def level(self) -> Level:
         """How near the budget is."""
-        share = self.share
-        if share is None or share < self.budget.warn_at:
-            return "ok"
-        return "warn" if share < 1 else "stop"
+        return self.budget.level(self.total.spent.usd)
 
 
 def spec(turn: Turn) -> str:
@@ -195,8 +194,9 @@ def _next(session: Session, route: Callable[[], Route], config: Config) -> Next 
     request = Request(model=asked.model, messages=(*session.history, user("")), system=session.system)
     prompt = estimate.request_tokens(request)
     provider, _, model = asked.spec.partition("/")
-    usd = config.catalog.cost(Usage(input=prompt, output=EXPECTED_OUTPUT), provider, model)
-    return Next(spec=display.one_line(asked.spec), tokens=prompt, usd=usd)
+    output = expected_output(model, model_settings(config))
+    usd = config.catalog.cost(Usage(input=prompt, output=output), provider, model)
+    return Next(spec=display.one_line(asked.spec), tokens=prompt, output=output, usd=usd)
 
 
 # -- for the page -----------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def budget_words(report: Report) -> str:
         case "warn":
             return f"{figures}: near the budget"
         case "stop":
-            return f"{figures}: nothing more is sent; %routing budget={max(2 * limit, 1):g} raises it"
+            return f"{figures}: nothing more is sent; {report.budget.remedy}"
     return f"{figures}; a warning at {routing.percent(report.budget.warn_at)}"
 
 
@@ -366,6 +366,6 @@ def next_words(following: Next) -> str:
     """Return what the next question is likely to cost."""
     provider = following.spec.partition("/")[0]
     price = {None: "at an unknown price", 0.0: display.free(provider)}.get(
-        following.usd, f"≈ {display.usd(following.usd or 0.0)} with {display.tokens(EXPECTED_OUTPUT)} out"
+        following.usd, f"≈ {display.usd(following.usd or 0.0)} with {display.tokens(following.output)} out"
     )
     return f"≈ {display.tokens(following.tokens)} in to {following.spec}, {price}"

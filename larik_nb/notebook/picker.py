@@ -59,7 +59,7 @@ class Offer:
         return " · ".join(filter(None, parts))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for the page; what is empty is left out."""
+        """Return it for the page, with `ready` for `is_ready`; what is empty is left out."""
         values = {
             "spec": self.spec,
             "window": self.window,
@@ -215,7 +215,12 @@ class Shelf:
     def offers(self) -> list[Offer]:
         """Return every model as a line: those that can be asked first."""
         cooling = self.cooling()
-        return [self.offer(model, cooling) for model in self.models if len(model.id) <= _LONGEST_ID]
+        offers = (self.offer(model, cooling) for model in self.models if len(model.id) <= _LONGEST_ID)
+        return sorted(offers, key=lambda offer: not offer.is_ready)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the offers as the page takes them (`Offer.to_json`)."""
+        return [offer.to_json() for offer in self.offers()]
 
     def offer(self, model: Listed, cooling: Mapping[str, str] | None = None) -> Offer:
         """Return one model as a line."""
@@ -233,7 +238,7 @@ class Shelf:
 
     def cooling(self) -> dict[str, str]:
         """Return the models that are left alone for now, each with how long and why."""
-        return {cooling.spec: cooling_words(cooling.left_s, cooling.reason) for cooling in self._cooldowns.snapshot()}
+        return self._cooldowns.cooling()
 
     def state(self, spec: str, cooling: Mapping[str, str] | None = None) -> str:
         """Return whether a model can be asked: "ok", "cooling 38 s (…)", "no key"."""
@@ -242,12 +247,6 @@ class Shelf:
         if waits:
             return waits
         return OK if self._keys.get(provider, True) else NO_KEY
-
-
-def cooling_words(left_s: float, reason: str) -> str:
-    """Return that a model is left alone, for how long, and why."""
-    wait = f"cooling {left_s:.0f} s" if left_s else "being tried again"
-    return f"{wait} ({reason})" if reason else wait
 
 
 def price(price: Price | None, free: str) -> str:

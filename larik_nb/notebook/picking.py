@@ -42,14 +42,9 @@ def _listings(config: Config) -> tuple[Listing, ...]:
 
 
 def listed(shelf: Shelf, *, asking: bool) -> dict[str, Any]:
-    """Return the message with a shelf's models, those that can be asked before the rest.
-
-    A model is `{"spec": "provider/model", "window": "1M", "price": "$2/$10", "abilities": [text, …],
-    "state": "ok", "no key" or what else is in the way, "ready": bool, "ends": day}`; what is empty is left out.
-    """
-    offers = sorted(shelf.offers(), key=lambda offer: not offer.is_ready)
+    """Return the message with a shelf's models (`Shelf.rows`)."""
     problem = "; ".join(f"{provider}: {why}" for provider, why in shelf.problems.items())
-    return {"type": "models", "models": [offer.to_json() for offer in offers], "problem": problem, "asking": asking}
+    return {"type": "models", "models": shelf.rows(), "problem": problem, "asking": asking}
 
 
 async def choose(magics: LarikMagics, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from larik_nb.notebook import cells
+
 _KINDS = ("image/png", "image/jpeg")
 _MOST = 16
 _MOST_BYTES = 8_000_000
@@ -40,8 +42,7 @@ class Pictures:
     def _heard(self, message: dict[str, Any]) -> dict[str, Any]:
         data = _encoded(message.get("content", {}).get("data", {}))
         if data is not None and len(data) <= _MOST_BYTES:
-            # Versions of IPython count on at a cell's beginning or at its end; its input is there in all of them.
-            number = len(self._shell.history_manager.input_hist_raw) - 1
+            number = cells.number(self._shell)
             self._kept[number] = data
             self._kept.move_to_end(number)
             while len(self._kept) > _MOST:

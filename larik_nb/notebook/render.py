@@ -32,7 +32,10 @@ FRAME_S = 0.125
 """Seconds between two messages at least: with the last frame that is at most ten in any second."""
 
 REST_S = 0.04
-"""Seconds between two reads of the answer. With the drawing it keeps the last frame within 50 ms of the end."""
+"""Seconds between two looks at the answer. With the drawing it keeps the last frame within 50 ms of the end."""
+
+HOLD_S = 0.3
+"""Seconds that what has come may wait, late in an answer, to be decoded together: frames are further apart by then."""
 
 _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
@@ -467,9 +470,8 @@ class Wait:
 
     async def rest(self) -> bool:
         """Wait in heartbeats, and let the loop run meanwhile."""
-        until = time.monotonic() + self._seconds
-        while not self._is_there() and not self._is_stopped() and (left := until - time.monotonic()) > 0:
-            await self._reader.stirred(min(left, steps.HEARTBEAT_S))
+        if not self._is_there() and not self._is_stopped():
+            await self._reader.stirred(self._seconds, beat_s=steps.HEARTBEAT_S, is_stopped=self._is_stopped)
         return self._is_there()
 
     def _is_there(self) -> bool:

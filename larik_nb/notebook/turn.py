@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from larik_nb import errors, http
 from larik_nb.agent.session import Route, Session, Turn
-from larik_nb.notebook import asking, content, display, failures, formats, local_model, preview, render, widgets
+from larik_nb.notebook import asking, cells, content, display, failures, formats, local_model, preview, render, widgets
 from larik_nb.notebook.interrupts import Cancels, Interrupts, at_once
 from larik_nb.notebook.late_bar import LateBar
 from larik_nb.providers.recorded import Recorder, ReplayProvider
@@ -154,8 +154,8 @@ class _Turn:
     ) -> Steps[Message]:
         self._magics.say_status(self._session, running=True)
         before = len(self._session.history)
-        count = self._magics.ip.execution_count
-        with http.resting(render.REST_S):
+        count = cells.number(self._magics.ip)
+        with http.resting(render.REST_S, hold_s=render.HOLD_S):
             reader = self._session.stream(*question, model=self._route, cell=count, **settings)
         try:
             with reader:

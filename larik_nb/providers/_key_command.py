@@ -138,7 +138,7 @@ async def _run(command: str, source: str) -> bytes:
     finally:
         if process.returncode is None:
             _kill(process)
-            await process.wait()
+            await process.communicate()  # reads what is left: a pipe nobody reads never ends, and with it the wait
     if status:
         raise ConfigError(f"the command failed with status {status}", source=source, remedy=_RUN_IT)
     return output

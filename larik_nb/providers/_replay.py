@@ -146,7 +146,8 @@ def prepare(request: Request, target: Target) -> Request:
     said = [_said(message, target, offered) for message in request.messages]
     if not target.drawn_media:
         said = _drawn_to_user(said)
-    said = [_standing(item) for item in _settled(said)]
+    if any(piece.seal is not None for item in said for piece in item.pieces):
+        said = [_standing(item) for item in _settled(said)]
     turns = [_placed(turn, target) for turn in _answered(_turns(said, target), target)]
     return replace(request, messages=tuple(_framed(turns, target)))
 
@@ -202,6 +203,16 @@ def _result(block: Block, target: Target) -> Block:
     if block.is_error and not content:
         content = FAILED
     return replace(block, content=content, images=tuple(item for item in media if item.type != "text"))
+
+
+def unseen(message: Message, target: Target) -> tuple[str, ...]:
+    """Return what of a message the target does not take, by name, so that a note stands for it."""
+    media = (block for block in message.blocks if block.type in MEDIA)
+    return tuple(
+        f"{block.type} {block.name}" if block.name else block.type
+        for block in media
+        if _medium(block, target).type == "text" and words(block) is None
+    )
 
 
 def _medium(block: Block, target: Target) -> Block:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from larik_nb import _sending, errors, estimate
 from larik_nb.frames import EventStream, Framing, JSONLines, reader
 from larik_nb.providers import _refused
-from larik_nb.providers._replay import Target, prepare
+from larik_nb.providers._replay import Target, prepare, unseen
 from larik_nb.types import (
     Block,
     Message,
@@ -52,6 +52,11 @@ _MOST_TOKENS = 10**12
 
 def unknown(_model: str) -> None:
     """Know nothing of any model."""
+
+
+def bearer(key: str | None) -> Mapping[str, str]:
+    """Return the header that carries a key as a bearer token; none without a key."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +214,11 @@ class Draft:
         """Take the vendor's counts, read only once somebody asks: some vendors repeat them with every delta."""
         self._counts = (read, counts)
 
+    def served_by(self, model: Any) -> None:
+        """Take the name of the model that answers, as the server tells it; what is no name says nothing."""
+        if model and isinstance(model, str):
+            self.model = model
+
     # -- text and thinking ------------------------------------------------------------------------------------
     def text(self, piece: str) -> tuple[StreamEvent, ...]:
         """Add visible text."""
@@ -358,6 +368,12 @@ class Draft:
             stop_reason=self.stop_reason,
         )
 
+    def stopped_for_calls(self) -> Message:
+        """Return the answer of a wire whose servers give no word, or another one, for an end with calls."""
+        if self.calls and self.stop_reason in (None, "end_turn"):
+            self.stop_reason = "tool_use"
+        return self.message()
+
     def finished(self) -> Message:
         """Return the whole answer; one that came without any block has one empty text block."""
         message = self.message()
@@ -476,7 +492,7 @@ class WireProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the deltas of one answer, then its `done`. Closing the generator closes the socket.
 
-        What the model may not see of the conversation is left out (`prepare`). A server that refuses the reasoning it
+        What the model may not see of the conversation is left out (`prepare`), which is told of the last message. A server that refuses the reasoning it
         is sent back, before it has said anything, is asked once more without.
 
         Raises:
@@ -487,6 +503,7 @@ class WireProvider:
             await self._look(request.model)
         target = self._target(request.model)
         sent = prepare(request, target)
+        missing = unseen(request.messages[-1], target)
         if warning := self._warning():
             yield notice(warning)
         while True:
@@ -495,6 +512,10 @@ class WireProvider:
             feed, take = frames.feed, decoder.event
             try:
                 async with self._answer(self._trimmed(sent)) as reply:
+                    if missing:
+                        # Not before it answers: the next model may be asked instead, and see it.
+                        yield notice(f"left out for {self.name}/{request.model}: {', '.join(missing)}")
+                        missing = ()
                     async for chunk in reply:
                         for name, data in feed(chunk):
                             for event in take(name, data):
@@ -541,7 +562,8 @@ class WireProvider:
 
     def _target(self, model: str) -> Target:
         target = self.adapter.target(model)
-        return replace(target, window=self._window(model) or target.window)
+        probed = self._window(model)
+        return replace(target, window=probed) if probed else target
 
     def _warning(self) -> str | None:
         from larik_nb import http

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._abilities import documents, effort_level, images
+from larik_nb.providers._abilities import effort_level, plain_target
 from larik_nb.providers._fields import Frames, count, number, record, records, string
-from larik_nb.providers._media import IMAGE_TYPES, PDF, words
+from larik_nb.providers._media import PDF, words
 from larik_nb.providers._replay import Seal, Target
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    bearer,
+    ended_early,
+    stream_error,
+    unknown,
+)
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -75,23 +86,19 @@ class Anthropic:
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the header that carries the key; version 2026-10-21 takes it as a bearer token."""
-        return {"authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation."""
         known = self._abilities(model)
-        return Target(
-            provider=self._provider,
-            model=model,
-            images=images(known, IMAGE_TYPES),
-            documents=documents(known, (PDF,)),
+        return replace(
+            plain_target(self._provider, model, known, documents=(PDF,)),
             text_documents=True,
             tool_media=True,
             opening=True,
             prefill=known is None or known.prefill,
             resumes=True,
             seal=_seal,
-            window=known.window if known else None,
         )
 
     def decoder(self, request: Request) -> AnthropicDecoder:

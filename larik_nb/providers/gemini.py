@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from larik_nb import errors
-from larik_nb.providers._abilities import documents, effort_level, images, samples
+from larik_nb.providers._abilities import effort_level, plain_target, sampling
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, number, record, string, unreadable
 from larik_nb.providers._media import PDF
 from larik_nb.providers._replay import Seal, Target
@@ -86,18 +87,14 @@ class Gemini:
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation."""
         known = self._abilities(model)
-        return Target(
-            provider=self._provider,
-            model=model,
-            images=images(known, IMAGE_TYPES),
-            documents=documents(known, FILES),
+        return replace(
+            plain_target(self._provider, model, known, images=IMAGE_TYPES, documents=FILES),
             tool_media=bool(known and known.tool_images),
             drawn_media=True,
             own_ids=True,
             opening=True,
             placeholder=NO_SIGNATURE if known is None or known.signed_calls else None,
             seal=_seal,
-            window=known.window if known else None,
         )
 
     def decoder(self, request: Request) -> GeminiDecoder:
@@ -140,11 +137,11 @@ def _declaration(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _config(request: Request, model: Model | None) -> dict[str, Any]:
-    sampled = samples(model, None)
+    sampled = sampling(request, model, None)
     values = {
         "maxOutputTokens": request.max_tokens,
-        "temperature": request.temperature if sampled else None,
-        "topP": request.top_p if sampled else None,
+        "temperature": sampled.get("temperature"),
+        "topP": sampled.get("top_p"),
         "seed": request.seed,
         "stopSequences": list(request.stop) or None,
         "thinkingConfig": _thinking(request, model) or None,
@@ -245,9 +242,7 @@ class GeminiDecoder:
         """Return the answer; one that calls tools stops for them (`Decoder.finish`)."""
         if not self._ended:
             raise ended_early("no finishReason")
-        if self.draft.calls and self.draft.stop_reason in (None, "end_turn"):
-            self.draft.stop_reason = "tool_use"
-        return self.draft.message()
+        return self.draft.stopped_for_calls()
 
     def _responses(self, data: Any, where: errors.Where) -> Iterable[StreamEvent]:
         try:
@@ -260,9 +255,8 @@ class GeminiDecoder:
     def _response(self, data: dict[str, Any], where: errors.Where) -> Iterable[StreamEvent]:
         if data.get("error"):
             raise stream_error(data, where)
-        model, counts, candidates = data.get("modelVersion"), data.get("usageMetadata"), data.get("candidates")
-        if model and isinstance(model, str):
-            self.draft.model = model
+        self.draft.served_by(data.get("modelVersion"))
+        counts, candidates = data.get("usageMetadata"), data.get("candidates")
         if counts:
             self.draft.count(usage, record(counts))
         for candidate in candidates or ():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
-from larik_nb.providers._abilities import effort_level, images, samples
+from larik_nb.providers._abilities import effort_level, plain_target, sampling
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string
-from larik_nb.providers._media import IMAGE_TYPES
 from larik_nb.providers._replay import Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
 from larik_nb.providers._wire import (
@@ -19,12 +19,13 @@ from larik_nb.providers._wire import (
     ModelList,
     Window,
     Wire,
+    bearer,
     ended_early,
     stop_reason,
     stream_error,
     unknown,
 )
-from larik_nb.providers.openai_compatible import function_tool
+from larik_nb.providers.openai_compatible import function_tool, messages
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage
 
 if TYPE_CHECKING:
@@ -79,19 +80,13 @@ class Ollama:
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the bearer header for the hosted service; a local server wants none."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation; its window is the one that the server is told to load."""
         known = self._abilities(model)
-        return Target(
-            provider=self._provider,
-            model=model,
-            images=images(known, IMAGE_TYPES),
-            own_ids=True,
-            seal=_seal,
-            window=self._window(model, known),
-        )
+        plain = plain_target(self._provider, model, known)
+        return replace(plain, own_ids=True, seal=_seal, window=self._window(model, known))
 
     def decoder(self, request: Request) -> OllamaDecoder:
         """Return a fresh decoder for the answer."""
@@ -106,7 +101,7 @@ class Ollama:
         level = effort_level(request, model)
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": list(_messages(request)),
+            "messages": list(messages(request, _assistant, _user)),
             "stream": True,
             "truncate": False,
             "shift": False,
@@ -119,12 +114,10 @@ class Ollama:
         return Wire(path="/api/chat", body=body)
 
     def _options(self, request: Request, model: Model | None, level: str | None) -> dict[str, Any]:
-        sampled = samples(model, level)
         values = {
             "num_ctx": self._window(request.model, model),
             "num_predict": request.max_tokens,
-            "temperature": request.temperature if sampled else None,
-            "top_p": request.top_p if sampled else None,
+            **sampling(request, model, level),
             "seed": request.seed,
             "stop": list(request.stop) or None,
         }
@@ -132,13 +125,6 @@ class Ollama:
 
     def _window(self, name: str, model: Model | None) -> int:
         return self._probed(name) or min(self._num_ctx, (model.window if model else None) or self._num_ctx)
-
-
-def _messages(request: Request) -> Iterator[dict[str, Any]]:
-    if request.system:
-        yield {"role": "system", "content": request.system}
-    for turn in request.messages:
-        yield from [_assistant(turn.blocks)] if turn.role == "assistant" else _user(turn.blocks)
 
 
 def _assistant(blocks: Sequence[Block]) -> dict[str, Any]:
@@ -200,9 +186,7 @@ class OllamaDecoder:
         """Return the answer; one that calls tools stops for them, whatever the server's word (`Decoder.finish`)."""
         if not self.ended:
             raise ended_early("no line with done: true")
-        if self.draft.calls and self.draft.stop_reason in (None, "end_turn"):
-            self.draft.stop_reason = "tool_use"
-        return self.draft.message()
+        return self.draft.stopped_for_calls()
 
     def _line(self, data: Any, where: errors.Where) -> Iterable[StreamEvent]:
         try:
@@ -213,9 +197,8 @@ class OllamaDecoder:
             raise bad_shape(exc) from exc
 
     def _read(self, data: dict[str, Any]) -> Iterable[StreamEvent]:
-        model, message = data.get("model"), data.get("message")
-        if model and isinstance(model, str):
-            self.draft.model = model
+        self.draft.served_by(data.get("model"))
+        message = data.get("message")
         events = self._message(message) if message else NO_EVENTS
         if data.get("done") is not True:
             return events

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.frames import Framing
-from larik_nb.providers._abilities import documents, effort_level, images, samples
+from larik_nb.providers._abilities import effort_level, plain_target, sampling
 from larik_nb.providers._fields import Frames, count, number, record, records, string
-from larik_nb.providers._media import IMAGE_TYPES, PDF, data_url
+from larik_nb.providers._media import PDF, data_url
 from larik_nb.providers._replay import Seal, Target, result_text
-from larik_nb.providers._wire import NO_EVENTS, Abilities, Draft, ModelList, Wire, ended_early, stream_error, unknown
+from larik_nb.providers._wire import (
+    NO_EVENTS,
+    Abilities,
+    Draft,
+    ModelList,
+    Wire,
+    bearer,
+    ended_early,
+    stream_error,
+    unknown,
+)
 from larik_nb.types import Block, Message, Request, StopReason, StreamEvent, Usage, notice
 
 if TYPE_CHECKING:
@@ -65,20 +76,13 @@ class OpenAI:
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the header that carries the key."""
-        return {"authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation."""
         known = self._abilities(model)
-        return Target(
-            provider=self._provider,
-            model=model,
-            images=images(known, IMAGE_TYPES),
-            documents=documents(known, (PDF,)),
-            tool_media=True,
-            seal=_seal,
-            window=known.window if known else None,
-        )
+        plain = plain_target(self._provider, model, known, documents=(PDF,))
+        return replace(plain, tool_media=True, seal=_seal)
 
     def decoder(self, request: Request) -> OpenAIDecoder:
         """Return a fresh decoder for one answer."""
@@ -101,7 +105,7 @@ class OpenAI:
             ceiling = model.max_output if model else None
             body["max_output_tokens"] = min(request.max_tokens, ceiling or request.max_tokens)
         body.update(_reasoning(request, model))
-        body.update(_sampling(request, model, _effort(request, model)))
+        body.update(_sampling(request, model))
         return Wire(path="/responses", body=body)
 
     def encode_count(self, request: Request) -> Wire:
@@ -134,12 +138,9 @@ def _reasoning(request: Request, model: Model | None) -> dict[str, Any]:
     return sealed | {"reasoning": {"summary": "auto", **({"effort": effort} if effort else {})}}
 
 
-def _sampling(request: Request, model: Model | None, effort: str | None) -> dict[str, Any]:
-    """Return the sampling settings for the models that take them."""
-    if not samples(model, effort or (model.default_effort if model else None)):
-        return {}
-    settings = {"temperature": request.temperature, "top_p": request.top_p}
-    return {name: value for name, value in settings.items() if value is not None}
+def _sampling(request: Request, model: Model | None) -> dict[str, float]:
+    """Return the sampling settings for the models that take them, at the effort that holds where none is sent too."""
+    return sampling(request, model, _effort(request, model) or (model.default_effort if model else None))
 
 
 def _tool(name: str, description: str, parameters: dict[str, Any] | None) -> dict[str, Any]:

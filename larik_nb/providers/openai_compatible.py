@@ -7,14 +7,15 @@ What a host needs in a request is data (`quirks`); what it may do in an answer i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from larik_nb import errors
-from larik_nb.providers._abilities import effort_level, images, samples
+from larik_nb.providers._abilities import effort_level, plain_target, sampling
 from larik_nb.providers._fields import SHAPE_ERRORS, bad_shape, string, unreadable
-from larik_nb.providers._media import IMAGE_TYPES, data_url
+from larik_nb.providers._media import data_url
 from larik_nb.providers._presets import Quirks
 from larik_nb.providers._replay import MADE_ID_LENGTH, Seal, Target, result_text
 from larik_nb.providers._text_tools import TextTools
@@ -25,6 +26,7 @@ from larik_nb.providers._wire import (
     Draft,
     ModelList,
     Wire,
+    bearer,
     ended_early,
     stop_reason,
     stream_error,
@@ -94,16 +96,14 @@ class OpenAICompatible:
 
     def credential(self, key: str | None) -> Mapping[str, str]:
         """Return the bearer header, none without a key."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def target(self, model: str) -> Target:
         """Return what the model takes of a conversation at this host."""
         known, quirks = self._abilities(model), self._quirks
         length = int(quirks.tool_ids.rpartition("-")[2]) if quirks.tool_ids else None
-        return Target(
-            provider=self._provider,
-            model=model,
-            images=images(known, IMAGE_TYPES),
+        return replace(
+            plain_target(self._provider, model, known),
             tools=quirks.tools,
             ids=f"[A-Za-z0-9]{{{length}}}" if length else _PLAIN_ID,
             id_length=length or MADE_ID_LENGTH,
@@ -111,7 +111,6 @@ class OpenAICompatible:
             bridge=quirks.strict_turns,
             prefill=not quirks.strict_turns,
             seal=self._seal,
-            window=known.window if known else None,
         )
 
     def _seal(self, block: Block) -> Seal | None:
@@ -132,7 +131,7 @@ class OpenAICompatible:
         model = self._abilities(request.model)
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": list(self._messages(request)),
+            "messages": list(messages(request, self._assistant, _user)),
             "stream": True,
         }
         if self._quirks.stream_options:
@@ -140,12 +139,6 @@ class OpenAICompatible:
         if request.tools and self._quirks.tools:
             body["tools"] = [function_tool(tool) for tool in request.tools]
         return Wire(path="/chat/completions", body={**body, **self._settings(request, model)})
-
-    def _messages(self, request: Request) -> Iterator[dict[str, Any]]:
-        if request.system:
-            yield {"role": "system", "content": request.system}
-        for turn in request.messages:
-            yield from [self._assistant(turn.blocks)] if turn.role == "assistant" else _user(turn.blocks)
 
     def _assistant(self, blocks: Sequence[Block]) -> dict[str, Any]:
         texts, thoughts, calls = (
@@ -164,11 +157,9 @@ class OpenAICompatible:
 
     def _settings(self, request: Request, model: Model | None) -> dict[str, Any]:
         level = effort_level(request, model)
-        sampled = samples(model, level)
         values = {
             self._quirks.max_tokens: request.max_tokens,
-            "temperature": request.temperature if sampled else None,
-            "top_p": request.top_p if sampled else None,
+            **sampling(request, model, level),
             self._quirks.seed: request.seed,
             "stop": list(request.stop) or None,
             **self._reasoning(request, level),
@@ -181,6 +172,18 @@ class OpenAICompatible:
         if request.thinking_budget is not None:
             return {"reasoning": {"max_tokens": request.thinking_budget}}
         return {"reasoning": {"effort": level} if level else None}
+
+
+def messages(
+    request: Request,
+    assistant: Callable[[Sequence[Block]], dict[str, Any]],
+    user: Callable[[Sequence[Block]], Iterable[dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    """Yield a conversation in the form that this wire and others after it take; their turns differ."""
+    if request.system:
+        yield {"role": "system", "content": request.system}
+    for turn in request.messages:
+        yield from [assistant(turn.blocks)] if turn.role == "assistant" else user(turn.blocks)
 
 
 def function_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -263,11 +266,9 @@ class ChatDecoder:
         draft = self.draft
         if not self.ended and draft.stop_reason is None:
             raise ended_early("neither finish_reason nor [DONE]")
-        if draft.calls and draft.stop_reason in (None, "end_turn"):
-            draft.stop_reason = "tool_use"
-        elif "refusal" in self._kept and draft.stop_reason in (None, "end_turn"):
+        if "refusal" in self._kept and not draft.calls and draft.stop_reason in (None, "end_turn"):
             draft.stop_reason = "refusal"
-        return draft.message()
+        return draft.stopped_for_calls()
 
     def _other(self, name: str, data: Any) -> Iterable[StreamEvent]:
         """Take in what is not an object: the end mark, an error without data, text cut short."""
@@ -294,9 +295,7 @@ class ChatDecoder:
             raise stream_error(data, where)
         if self._unread is not None:
             raise unreadable(self._unread)
-        model = data.get("model")
-        if model and isinstance(model, str):
-            self.draft.model = model
+        self.draft.served_by(data.get("model"))
         events: Iterable[StreamEvent] = NO_EVENTS
         for choice in data.get("choices") or ():
             if choice.get("index") in (0, None):

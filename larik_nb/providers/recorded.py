@@ -204,7 +204,7 @@ def canonical(request: Request) -> dict[str, Any]:
     """Return what of `request` decides the answer, as plain JSON.
 
     Left out is what changes from one recording to the next without the question changing: usage, cost, served
-    models, signatures and thinking of earlier answers. Tool call ids are numbered in order of appearance, data of
+    models, signatures and thinking of earlier answers, names of images, which no wire has. Tool call ids are numbered in order of appearance, data of
     images and documents is hashed.
     """
     ids: dict[str | None, str] = {}
@@ -227,6 +227,7 @@ def _block(block: Block, ids: dict[str | None, str]) -> dict[str, Any]:
         signature=None,
         provider=None,
         raw=None,
+        name=None if block.type == "image" else block.name,
         images=(),
     )
     images = [_block(image, ids) for image in block.images]

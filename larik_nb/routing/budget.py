@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from larik_nb.providers import Provider
 
 
+Level = Literal["ok", "warn", "stop"]
+
 _NOTHING = 1e-9
 """USD that sums of binary fractions may be off."""
 
@@ -47,7 +49,7 @@ class BudgetLimits:
     warn_at: float = 0.8
     allow_unpriced: bool = False
 
-    def level(self, usd: float) -> Literal["ok", "warn", "stop"]:
+    def level(self, usd: float) -> Level:
         """Return how near the limit a session is that has spent `usd`."""
         cap = self.session_usd
         if cap is None:
@@ -55,6 +57,11 @@ class BudgetLimits:
         if usd >= cap - _NOTHING:
             return "stop"
         return "warn" if usd >= self.warn_at * cap - _NOTHING else "ok"
+
+    @property
+    def remedy(self) -> str:
+        """What raises the limit, as a half-sentence."""
+        return f"%routing budget={max(2 * (self.session_usd or 0.0), 1):g} raises it"
 
 
 class Budget:
@@ -123,16 +130,13 @@ class Budget:
         limits = self.limits
         cap = limits.session_usd
         with self._lock:
-            if not cap or self._warned_of == cap or (spent := self._spent().usd) < limits.warn_at * cap - _NOTHING:
+            if not cap or self._warned_of == cap or limits.level(spent := self._spent().usd) == "ok":
                 return None
             self._warned_of = cap
             if not self._is_first_to_warn(cap):
                 return None
         share = min(round(100 * spent / cap), 100)
-        return (
-            f"⚠ {share} % of the session budget used (${spent:.2f} of ${cap:.2f}); "
-            f"%routing budget={max(2 * cap, 1):g} raises it"
-        )
+        return f"⚠ {share} % of the session budget used (${spent:.2f} of ${cap:.2f}); {limits.remedy}"
 
     def _settle(self, number: str | None, usd: float | None, spec: str, *, durable: bool) -> None:
         """Write down what a request cost in place of what was set aside for it; nothing for what is free."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from larik_nb import estimate
@@ -16,7 +17,7 @@ from larik_nb.routing.fallback import Candidate, Told, WithFallback
 from larik_nb.routing.ledger import Ledger
 from larik_nb.routing.retry import WithRetry
 from larik_nb.routing.roles import MAIN, fallbacks
-from larik_nb.routing.settings import WithSettings
+from larik_nb.routing.settings import NOTHING, Table, WithSettings, bare
 from larik_nb.types import Effort, Message, Request, Usage
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 EXPECTED_OUTPUT = 1_000
 """Tokens that an answer is taken to have before it is there; most turns of an agent are shorter."""
+
+
+NO_SETTINGS: Table = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ def chain(wanted: str | None, config: Config, around: Surroundings) -> WithBudge
     fallback = WithFallback(
         candidates, cooldowns=around.cooldowns, policy=_config.cooldown_policy(config), told=around.told
     )  # fmt: skip
-    prices = CatalogPrices(config.catalog, first.provider, first.model)
+    prices = CatalogPrices(config.catalog, first.provider, first.model, _config.model_settings(config))
     return WithBudget(fallback, budget=around.budget, prices=prices, spec=first.spec)
 
 
@@ -124,6 +128,12 @@ def _refusing(spec: str, error: ConfigError) -> Candidate:
     return Candidate(spec=spec, model=spec.partition("/")[2], build=lambda: provider)
 
 
+def expected_output(model: str, settings: Table, asked: int | None = None) -> int:
+    """Return the tokens that an answer is taken to have: no more than `asked`, else what is set for the model, allows."""
+    limit = asked or settings.get(bare(model), NOTHING).max_tokens
+    return min(limit or EXPECTED_OUTPUT, EXPECTED_OUTPUT)
+
+
 class CatalogPrices:
     """What requests cost by the catalog (`budget.Prices`).
 
@@ -131,16 +141,18 @@ class CatalogPrices:
         catalog: Knows the prices.
         provider: The route that is asked first.
         model: The model that is.
+        settings: What is set for each model, by bare names: a limit there is one of the answer's too.
     """
 
-    def __init__(self, catalog: Catalog, provider: str, model: str) -> None:
+    def __init__(self, catalog: Catalog, provider: str, model: str, settings: Table = NO_SETTINGS) -> None:
+        self._settings = settings
         self._catalog = catalog
         self._provider = provider
         self._model = model
 
     def expected(self, request: Request) -> float | None:
         """Return what the request is likely to cost at the model that is asked first."""
-        output = min(request.max_tokens or EXPECTED_OUTPUT, EXPECTED_OUTPUT)
+        output = expected_output(self._model, self._settings, request.max_tokens)
         return self._cost(Usage(input=estimate.request_tokens(request), output=output))
 
     def of(self, message: Message) -> float | None:

@@ -134,9 +134,13 @@ class Cooldowns:
             ]
         return tuple(sorted(waiting, key=lambda cooling: cooling.left_s))
 
+    def cooling(self) -> dict[str, str]:
+        """Return each model that is left alone now, in a few words: "cooling 38 s (rate limited)"."""
+        return {one.spec: one.words for one in self.snapshot()}
+
     def health(self) -> dict[str, str]:
-        """Return what is known of each model that was asked, in a few words: "answered", "cooling 38 s (rate limited)"."""
-        cooling = {one.spec: one.words for one in self.snapshot()}
+        """Return what is known of each model that was asked, in a few words: as `cooling`, or "answered"."""
+        cooling = self.cooling()
         with self._lock:
             return {**self._last, **cooling}
 

@@ -52,7 +52,9 @@ def parse(words: Sequence[str], config: Config) -> list[Change]:
     Raises:
         ConfigError: A word is no edit, or names no role or model.
     """
-    return [_change(*_split(word), config) for word in words]
+    named = [_split(word) for word in words]
+    made = [name.lower() for name, value in named if value and "." not in name]
+    return [_change(name, value, config, made) for name, value in named]
 
 
 def _split(word: str) -> tuple[str, str]:
@@ -62,26 +64,27 @@ def _split(word: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _change(name: str, value: str, config: Config) -> Change:
+def _change(name: str, value: str, config: Config, made: Sequence[str]) -> Change:
+    """Return the change; `made` are the roles that the same line gives a model."""
     head, dot, option = name.rpartition(".")
     if name.lower() == BUDGET:
         return Change((BUDGET, "session_usd"), _number(value, name))
     if dot and head.lower() == BUDGET:
         return Change((BUDGET, _one_of(option, BUDGET_KEYS, name)), _number(value, name))
     if dot and option.lower() == FALLBACKS:
-        return _fallbacks(head, value, config)
+        return _fallbacks(head, value, config, made)
     if dot:
-        path = ("role_options", _role(head, config, exists=True), _one_of(option, OPTIONS, name))
+        path = ("role_options", _known_role(head, config, made), _one_of(option, OPTIONS, name))
         return Change(path, _number(value, name) if option == "max_turns" else value or None)
     if value:
         _check_model(value, name, config)
     if name.lower() == "main":
         return Change(("model",), value or None)
-    return Change(("roles", _role(name, config, exists=not value)), value or None)
+    return Change(("roles", _new_role(name, config) if value else _known_role(name, config)), value or None)
 
 
-def _fallbacks(head: str, value: str, config: Config) -> Change:
-    key = head.lower() if "/" in head else _role(head, config, exists=True)
+def _fallbacks(head: str, value: str, config: Config, made: Sequence[str]) -> Change:
+    key = head.lower() if "/" in head else _known_role(head, config, made)
     if value.lower() == NO_MODELS:
         return Change((FALLBACKS, key), [])
     specs = [spec.strip() for spec in value.split(",") if spec.strip()]
@@ -90,16 +93,32 @@ def _fallbacks(head: str, value: str, config: Config) -> Change:
     return Change((FALLBACKS, key), specs or None)
 
 
-def _role(name: str, config: Config, *, exists: bool) -> str:
+def _known_role(name: str, config: Config, made: Sequence[str] = ()) -> str:
+    """Return the name of a role that there is, or will be once the line's other words are done."""
+    known = [*role_names(config), *made]
+    if name.lower() in known:
+        return name.lower()
+    raise _no_role(name, known, _closest(name, known, cutoff=0.5))
+
+
+def _new_role(name: str, config: Config) -> str:
     """Return a role's name; one that is new is taken unless it looks like a slip of the pen."""
+    known = role_names(config)
+    close = _closest(name, known, cutoff=0.75)
+    if name.lower() in known or not close:
+        return name.lower()
+    raise _no_role(name, known, close)
+
+
+def _closest(name: str, known: Sequence[str], *, cutoff: float) -> list[str]:
     from difflib import get_close_matches
 
-    name, known = name.lower(), role_names(config)
-    close = get_close_matches(name, known, n=1, cutoff=0.5 if exists else 0.75)
-    if name in known or (not exists and not close):
-        return name
+    return get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
+
+
+def _no_role(name: str, known: Sequence[str], close: Sequence[str]) -> ConfigError:
     remedy = f"Did you mean {close[0]}?" if close else f"Roles: {', '.join(known)}"
-    raise ConfigError(f"there is no role {name}", remedy=remedy)
+    return ConfigError(f"there is no role {name.lower()}", remedy=remedy)
 
 
 def _check_model(spec: str, name: str, config: Config) -> None:

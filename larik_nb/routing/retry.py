@@ -168,7 +168,7 @@ class _Tries:
             self._left_out.add(error.left_out)
             return 0.0 if fresh else None
         crowded = isinstance(error, RateLimited | QuotaError)
-        other = error.retryable and self._alternative()
+        other = error.retryable and self._count < self._policy.max_retries and self._alternative()
         once = isinstance(error, EmptyAnswer) or (crowded and other)
         limit = min(self._policy.max_retries, 1) if once else self._policy.max_retries
         if not error.retryable or self._count >= limit:

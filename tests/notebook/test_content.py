@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +177,7 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("claude/any", "p.png", ""),
         ("claude/any", "d.pdf", ""),
         ("claude/blind", "p.png", "p.png was not sent: claude/blind takes no images"),
-        ("claude/blind", "d.pdf", "d.pdf was not sent: claude/blind takes no PDFs"),
+        ("claude/blind", "d.pdf", "d.pdf was not sent: claude/blind takes no PDFs, and its text cannot be read"),
         ("compatible/any", "p.png", ""),
         ("compatible/any", "d.pdf", "takes no PDFs"),
         ("here/any", "d.pdf", "takes no PDFs"),
@@ -358,3 +360,96 @@ def test_mentions_are_found_once_and_less_their_full_stop(tmp_path: Path):
     (tmp_path / "a.b").touch()
 
     assert attach.mentioned("@a.b. and (@a.b), @a.b", tmp_path) == (["a.b"], [])
+
+
+# -- PDFs as text -------------------------------------------------------------------------------------------------
+def pdf(*pages: str) -> bytes:
+    """Return a PDF with a line of text on each page; an empty one draws a line instead, as a scan draws a picture."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    for said in pages:
+        drawn = f"BT /F1 12 Tf 72 700 Td ({said}) Tj ET" if said else "0 0 m 9 9 l S"
+        objects.append(f"<</Length {len(drawn)}>>stream\n{drawn}\nendstream")
+        contents = f"/Contents {len(objects)} 0 R"
+        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>>>{contents}>>")
+    kids = " ".join(f"{5 + 2 * at} 0 R" for at in range(len(pages)))
+    objects[1] = f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"
+    body, places = b"%PDF-1.4\n", []
+    for number, written in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{written}\nendobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    end = (
+        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer<</Size {size}/Root 1 0 R>>\nstartxref\n{len(body)}\n%%EOF"
+    )
+    return body + end.encode()
+
+
+def test_a_pdf_goes_as_its_text_to_a_model_that_takes_none(cells: Cells, models: None):
+    Path("d.pdf").write_bytes(pdf("Net sales rose", "", "API_TOKEN=made-up-0123456789abcdef"))
+
+    sent = build(cells, "q", "compatible/any", attach=("d.pdf",))
+
+    assert sent.parts[0] == (
+        '<document name="d.pdf">\n[page 1]\nNet sales rose\n\n[page 3]\nAPI_TOKEN=[redacted: setting]\n</document>'
+    )
+    assert sent.notes[:2] == (
+        "d.pdf goes as its text, 3 pages without their pictures: compatible/any takes no PDFs",
+        "1 of the 3 pages of d.pdf that were read hold no text",
+    )
+    as_it_is = build(cells, "q", "claude/any", attach=("d.pdf",)).parts[0]
+    assert not isinstance(as_it_is, str)
+    assert as_it_is.media_type == "application/pdf"
+
+
+def test_of_a_long_pdf_no_more_pages_are_read_than_are_sent(cells: Cells, models: None):
+    Path("d.pdf").write_bytes(pdf(*["word " * 10_000] * 4))
+
+    sent = build(cells, "q", "compatible/any", attach=("d.pdf",))
+
+    assert len(str(sent.parts[0])) < 101_000
+    assert sent.notes[0].startswith("d.pdf goes as its text, the first 2 of 4 pages without their pictures: ")
+    assert sent.notes[1].startswith("d.pdf was cut: the first")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (pdf("", ""), "d.pdf was not sent: here/any takes no PDFs, and its pages hold no text: they are pictures. Ask"),
+        (PDF, "d.pdf was not sent: here/any takes no PDFs, and its text cannot be read ("),
+        (b"%PDF-" + bytes(range(256)) * 9, "and its text cannot be read ("),
+    ],
+    ids=["scanned", "broken", "noise"],
+)
+def test_a_pdf_without_text_is_refused_with_the_reason(cells: Cells, models: None, data: bytes, says: str):
+    Path("d.pdf").write_bytes(data)
+
+    with pytest.raises(ConfigError) as caught:
+        build(cells, "q", "here/any", attach=("d.pdf",))
+
+    assert says in caught.value.message
+
+
+def test_a_pdf_with_a_password_is_refused_with_the_reason(cells: Cells, models: None):
+    pypdf = pytest.importorskip("pypdf")
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("secret")))
+    writer.encrypt("open", algorithm="RC4-128")
+    with Path("d.pdf").open("wb") as file:
+        writer.write(file)
+
+    with pytest.raises(ConfigError) as caught:
+        build(cells, "q", "here/any", attach=("d.pdf",))
+
+    assert "its text has a password. Save it without one" in caught.value.message
+
+
+def test_without_the_extra_the_refusal_names_it(cells: Cells, models: None, monkeypatch: pytest.MonkeyPatch):
+    Path("d.pdf").write_bytes(pdf("Net sales rose"))
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+
+    with pytest.raises(ConfigError) as caught:
+        build(cells, "q", "here/any", attach=("d.pdf",))
+
+    assert (
+        'takes no PDFs, and reading its text needs an extra. %pip install "larik-nb[documents]"' in caught.value.message
+    )

@@ -170,3 +170,17 @@ def test_a_hostile_answer_is_inert_in_the_export(folder: Path):
     assert "<img src=x" not in body
     assert 'src="https://e.example' not in body
     assert body.count("<div") == body.count("</div>")
+
+
+def test_the_meter_shows_the_numbers_that_a_saved_notebook_has(folder: Path):
+    look = """
+from larik_nb.notebook import meter
+magics = get_ipython().magics_manager.magics["cell"]["larik"].__self__
+told = meter.Report.of(magics.session(None), lambda: magics.route(magics.session(None)))
+print(*(step["cell"] for step in meter.view(told, running=False)["steps"]))
+"""
+
+    notebook = execute(folder, REPLAYED, "1 + 1", "%larik -m scripted/demo -p again", look)
+
+    numbers = [f"[{notebook.cells[at].execution_count}]" for at in (1, 3)]
+    assert notebook.cells[-1].outputs[0].text.split() == numbers

@@ -398,3 +398,16 @@ def test_the_front_end_hears_the_model_the_cost_and_when_a_turn_runs(asked: Kern
         "level": "ok",
         "running": False,
     }
+
+
+@pytest.mark.parametrize("watched", [True, False], ids=["awaited", "blocking"])
+def test_the_meter_shows_the_number_that_the_cell_has_in_the_page(asked: Kernel, watched: bool):
+    asked.run("1 + 1")
+
+    ran = asked.run("%%larik\nhello", watched=watched)
+
+    asked.run(
+        "from larik_nb.notebook import meter\ntold = meter.Report.of(magics.session(None), lambda: magics.route(magics.session(None)))"
+    )
+    shown = asked.value("meter.view(told, running=False)['steps'][-1]['cell']")
+    assert shown == f"[{ran.reply['execution_count']}]"

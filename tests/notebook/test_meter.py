@@ -213,3 +213,12 @@ def test_it_is_drawn_at_most_twice_a_second_and_the_last_word_counts() -> None:
         return drawn
 
     assert asyncio.run(run()) == [(True, 1), (False, 6)]
+
+
+def test_the_next_question_is_expected_to_end_at_the_limit_set_for_its_model():
+    free, limited = report(), report(model_settings={"big": {"max_tokens": 100}})
+
+    assert free.next is not None
+    assert limited.next is not None
+    assert (free.next.output, limited.next.output) == (1_000, 100)
+    assert "with 100 out" in meter.next_words(limited.next)

@@ -128,7 +128,7 @@ def test_any_commands_leave_settings_that_can_be_used_and_written_as_text(
         assert view["diff"] == edits.diff(base, wizard.data)
 
     Config.load(wizard.data, env={})
-    reread = edits.parse(edits.words(wizard.changes), Config.load(wizard.data, env={}))
+    reread = edits.parse(edits.words(wizard.changes), Config.load(base, env={}))
     assert edits.changed(base, reread) == wizard.data
 
 

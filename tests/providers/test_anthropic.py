@@ -84,7 +84,7 @@ def test_a_plain_question() -> None:
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": EPHEMERAL}]}],
         "stream": True,
     }
-    assert ADAPTER.credential("k") == {"authorization": "Bearer k"}
+    assert ADAPTER.credential("k") == {"Authorization": "Bearer k"}
     assert ADAPTER.credential(None) == {}
 
 

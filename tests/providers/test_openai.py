@@ -71,7 +71,7 @@ def test_a_plain_question() -> None:
         "store": False,
         **SEALED,
     }
-    assert ADAPTER.credential("k") == {"authorization": "Bearer k"}
+    assert ADAPTER.credential("k") == {"Authorization": "Bearer k"}
     assert ADAPTER.credential(None) == {}
 
 

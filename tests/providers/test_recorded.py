@@ -243,3 +243,11 @@ def test_a_disk_that_is_full_by_then_costs_the_recording_and_not_the_answer(path
 
     assert played[-2].text == "⚠ not recorded: recording.jsonl cannot be written (No space left on device)"
     assert played[-1].message.text == "answer"
+
+
+def test_the_name_of_an_image_is_no_part_of_the_question():
+    one = Block(type="image", media_type="image/png", data="QUJD", name="fig")
+
+    requests = [Request(model="m", messages=(user("see", block),)) for block in (one, replace(one, name=None))]
+
+    assert canonical(requests[0]) == canonical(requests[1])

@@ -15,6 +15,7 @@ from larik_nb.errors import AllModelsFailed, BudgetExceeded, ConfigError, Contex
 from larik_nb.providers import _refused, resolve
 from larik_nb.routing._config import retry_policy
 from larik_nb.routing.cooldown import COOLDOWNS
+from larik_nb.types import Block
 from tests.fake_provider import FakeProvider, expected
 
 PRICES = {"input": 1_000.0, "output": 10_000.0}
@@ -234,3 +235,29 @@ def test_a_provider_may_have_waits_of_its_own(provider: str, first_s: float, lon
     policy = retry_policy(config, resolve(provider, config).route)
 
     assert (policy.max_retries, policy.first_s, policy.longest_s) == (0, first_s, longest_s)
+
+
+def test_a_limit_in_the_settings_of_a_model_is_one_of_what_an_answer_is_expected_to_cost(fake: FakeProvider):
+    """A thousand tokens of answer are $10 here, ten are 10 cents."""
+    rows = {"pricing": {"anthropic/fake:n=3": PRICES}, "budget": {"session_usd": 1.0}}
+    with pytest.raises(BudgetExceeded):
+        Session("anthropic/fake:n=3", config=settings(fake, **rows)).ask("hi")
+
+    limited = settings(fake, **rows, model_settings={"fake:n=3": {"max_tokens": 10}})
+    assert Session("anthropic/fake:n=3", config=limited).ask("hi").text == expected("fake:n=3")
+
+
+def test_what_a_stand_in_does_not_see_is_told_once_it_answers(fake: FakeProvider):
+    image = Block(type="image", media_type="image/png", data="QUJD", name="fig")
+    rows = {
+        "fallbacks": {"main": ["openai/fake:n=3"]},
+        "models": {"openai/fake:n=3": {"vision": False}, "anthropic/fake:e=429:ra=42": {"vision": True}},
+    }
+    session = Session(config=settings(fake, model="anthropic/fake:e=429:ra=42", **rows))
+
+    told = [event.text for event in session.stream("see", image) if event.type == "notice"]
+
+    assert told[1:] == ["left out for openai/fake:n=3: image fig"]
+    assert session.turns[-1].notices == tuple(told)
+    seen = Session("openai/fake:n=4", config=settings(fake))
+    assert [event.text for event in seen.stream("see", image) if event.type == "notice"] == []

@@ -44,7 +44,7 @@ class PickerPanel(Panel):
         self._serial = count(1)
         self.shelf = Shelf(config)
         self._filling = Filling(self.shelf, config, self._filled)
-        super().__init__(view=self._seen(), rows=self._offers())
+        super().__init__(view=self._seen(), rows=self.shelf.rows())
 
     def fill(self) -> None:
         """Ask providers for their models, in the background."""
@@ -85,11 +85,8 @@ class PickerPanel(Panel):
     def _filled(self) -> None:
         with self._one_at_a_time:
             if self.is_open:
-                self.rows = self._offers()
+                self.rows = self.shelf.rows()
                 self.view = self._seen()
-
-    def _offers(self) -> list[dict[str, Any]]:
-        return [offer.to_json() for offer in self.shelf.offers()]
 
     def _seen(self) -> dict[str, Any]:
         asking = sorted(self.shelf.asking)

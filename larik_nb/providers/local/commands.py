@@ -7,7 +7,8 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from larik_nb.errors import ConfigError, LarikError
+from larik_nb import _command
+from larik_nb.errors import ConfigError
 from larik_nb.providers.local import cache, server, table
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ EXAMPLES = """examples:
   larik local status                 whether a cell can use local/… now
   larik local path                   the model's file
 """
-INTERRUPTED = 130
 
 
 def cli(argv: Sequence[str]) -> int:
@@ -31,14 +31,7 @@ def cli(argv: Sequence[str]) -> int:
         return 0
     options = _parser().parse_args(list(argv))
     run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        return run(options)
-    except LarikError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
-        return INTERRUPTED
+    return _command.status(lambda: run(options), stopped="stopped; the same command goes on from here")
 
 
 def _parser() -> argparse.ArgumentParser:
