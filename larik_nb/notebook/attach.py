@@ -188,7 +188,7 @@ def _true_name(name: str, folder: Path) -> str:
     return PurePath(os.path.realpath(folder / Path(name).expanduser())).name
 
 
-def _text(name: str, text: str, *, is_settings: bool) -> Attached:
+def _text(name: str, text: str, *, is_settings: bool = False) -> Attached:
     from larik_nb.providers._media import written_out
 
     path = PurePath(name)
