@@ -23,6 +23,34 @@ class TooSlowError(Exception):
     """It took longer than it may."""
 
 
+class ExitError(Exception):
+    """Code that was only to say what a value is raised what ends a program or a cell: SystemExit, KeyboardInterrupt."""
+
+
+_MRO = type.__dict__["__mro__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+_MODULE = type.__dict__["__module__"].__get__
+
+
+def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """Return whether a value is of one of `kinds`, by its real type: what `isinstance` asks may run its code, and lie."""
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    return any(base in wanted for base in _MRO(type(value)))
+
+
+def lineage(value: object) -> list[tuple[str, str]]:
+    """Return the package and name of a value's type and of those it is derived from, nearest first; runs none of its code."""
+    return [(_module(base).partition(".")[0], _NAME(base)) for base in _MRO(type(value))]
+
+
+def _module(kind: type) -> str:
+    try:
+        name = _MODULE(kind)
+    except AttributeError:
+        return ""
+    return name if isinstance(name, str) else ""
+
+
 def within(limit_s: float, act: Callable[[], _T]) -> _T:
     """Return what `act` returns, which runs beside and is given up after `limit_s` seconds.
 
@@ -30,6 +58,7 @@ def within(limit_s: float, act: Callable[[], _T]) -> _T:
 
     Raises:
         TooSlowError: The time was up.
+        ExitError: `act` raised what is no Exception, which is no reason to end a cell or a kernel.
         Exception: What `act` raised.
     """
     result: list[_T] = []
@@ -44,12 +73,15 @@ def within(limit_s: float, act: Callable[[], _T]) -> _T:
     context = contextvars.copy_context()
     thread = threading.Thread(target=lambda: context.run(work), name="larik-describe", daemon=True)
     thread.start()
-    thread.join(limit_s)
-    if thread.is_alive():
-        _end(thread)
+    try:
+        thread.join(limit_s)
+    finally:  # also where the user did not want to wait that long
+        if is_late := thread.is_alive():
+            _end(thread)
+    if is_late:
         raise TooSlowError
     if failure:
-        raise failure[0]
+        raise failure[0] if isinstance(failure[0], Exception) else ExitError(type(failure[0]).__name__)
     return result[0]
 
 
@@ -79,15 +111,15 @@ def written(value: object, limit: int) -> tuple[str, bool]:
     return "".join(pieces), True
 
 
-def _pieces(value: object, limit: int, inside: tuple[int, ...], depth: int) -> Iterator[str]:
-    kind = type(value)
-    if isinstance(value, str) and kind.__repr__ is str.__repr__:
+def _pieces(value: Any, limit: int, inside: tuple[int, ...], depth: int) -> Iterator[str]:
+    kind: Any = type(value)
+    if is_a(value, str) and kind.__repr__ is str.__repr__:
         yield repr(str.__getitem__(value, slice(limit)))
         if str.__len__(value) > limit:
             yield "…" * limit
-    elif isinstance(value, bytes) and kind.__repr__ is bytes.__repr__:
+    elif is_a(value, bytes) and kind.__repr__ is bytes.__repr__:
         yield repr(bytes.__getitem__(value, slice(limit)))
-    elif isinstance(value, int) and kind.__repr__ is int.__repr__ and value.bit_length() > _BITS:
+    elif is_a(value, int) and kind.__repr__ is int.__repr__ and value.bit_length() > _BITS:
         yield f"<whole number of {value.bit_length():,} bits>"
     elif (walk := _walk(value)) is not None:
         if id(value) in inside or depth > _DEEPEST:
@@ -105,7 +137,7 @@ def _walk(value: Any) -> _Walk | None:
     """Return how to walk a container that shows itself as its base type does."""
     shows = type(value).__repr__
     for kind, walk in _WALKS.items():
-        if isinstance(value, kind) and shows is kind.__repr__:
+        if is_a(value, kind) and shows is kind.__repr__:
             return walk
     return None
 
@@ -153,4 +185,4 @@ _WALKS: dict[type, _Walk] = {dict: _mapping, list: _list, tuple: _tuple, set: _s
 def size(value: Any) -> int | None:
     """Return how many items a container has, by its base type's own count; None for what is none."""
     counts: dict[type, Callable[[Any], int]] = {kind: kind.__len__ for kind in (dict, list, tuple, set, str, bytes)}
-    return next((count(value) for kind, count in counts.items() if isinstance(value, kind)), None)
+    return next((count(value) for kind, count in counts.items() if is_a(value, kind)), None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from larik_nb import estimate
 from larik_nb.errors import ConfigError
+from larik_nb.notebook import _bounded
 from larik_nb.types import Block
 
 LONGEST_SIDE = 1_568
@@ -44,35 +45,35 @@ def is_picture(value: Any) -> bool:
 
 
 def _has(value: Any, root: str, name: str) -> bool:
-    return any(base.__module__.partition(".")[0] == root and base.__name__ == name for base in type(value).__mro__)
+    return (root, name) in _bounded.lineage(value)
 
 
 def _drawable(value: Any) -> Any:
     """Return the figure that a value is, or is a part of; None where it has none."""
     if _has(value, "matplotlib", "Figure"):
         return value
-    root = type(value).__module__.partition(".")[0]
+    root, _ = _bounded.lineage(value)[0]
     if root in ("matplotlib", "seaborn", "mpl_toolkits"):
         figure = getattr(value, "figure", None)
         figure = getattr(figure, "figure", figure)  # of a figure within a figure, the outer one
         return figure if _has(figure, "matplotlib", "Figure") else None
     if root == "numpy" and getattr(getattr(value, "dtype", None), "kind", "") == "O" and value.size:
         first = value.flat[0]
-        return _drawable(first) if type(first).__module__.startswith("matplotlib") else None
+        return _drawable(first) if _bounded.lineage(first)[0][0] == "matplotlib" else None
     return None
 
 
 def _stored(value: Any) -> bytes | None:
     """Return the bytes of an image that a value already holds."""
-    data = getattr(value, "data", None) if _has(value, "IPython", "Image") else value
-    if isinstance(data, bytes | bytearray) and media_type(bytes(data[:16])):
+    data: Any = getattr(value, "data", None) if _has(value, "IPython", "Image") else value
+    if _bounded.is_a(data, (bytes, bytearray)) and media_type(bytes(data[:16])):
         return bytes(data)
     return None
 
 
 def cannot_see(value: Any) -> str:
     """Return how a picture that only its own library can draw gets into a prompt; empty for anything else."""
-    root = type(value).__module__.partition(".")[0]
+    root, _ = _bounded.lineage(value)[0]
     how = _DRAWN_ELSEWHERE.get(root)
     if how is None or not (hasattr(type(value), "to_image") or hasattr(type(value), "_repr_mimebundle_")):
         return ""
@@ -104,8 +105,13 @@ def from_bytes(data: bytes) -> tuple[Block, tuple[str, ...]]:
         return _block(data)
     pillow = sys.modules.get("PIL.Image")
     if pillow is not None:
-        with pillow.open(io.BytesIO(data)) as image:
-            return _block(_saved(image))
+        try:
+            with pillow.open(io.BytesIO(data)) as image:
+                small = _saved(image)
+        except Exception as error:  # a damaged file, or one that would fill the memory, in any of Pillow's ways
+            what = f"the image cannot be read ({type(error).__name__})"
+            raise ConfigError(what, remedy="Save it anew, smaller") from error
+        return _block(small)
     if len(data) > _MOST_BYTES:
         what = f"the image has {len(data) / 1e6:.1f} MB, more than models take"
         raise ConfigError(what, remedy="import PIL.Image first, and it is made smaller")

@@ -5,10 +5,10 @@ Known by the names of their types, so that no library is imported to ask; what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from larik_nb.notebook import redact
+from larik_nb.notebook import _bounded, redact
 
 FORMS = ("schema", "head", "stats", "csv")
 """schema: the columns without a value; head: 20 rows; stats: the library's own summary; csv: all rows, as far as fits."""
@@ -34,19 +34,15 @@ def forms(value: Any) -> tuple[str, ...]:
     return FORMS if hasattr(type(value), "describe") else tuple(form for form in FORMS if form != "stats")
 
 
-def _bases(value: Any) -> Iterable[tuple[str, str]]:
-    return ((base.__module__.partition(".")[0], base.__name__) for base in type(value).__mro__)
-
-
 def _is_eager(value: Any) -> bool:
-    return any(name in _EAGER.get(root, ()) for root, name in _bases(value))
+    return any(name in _EAGER.get(root, ()) for root, name in _bounded.lineage(value))
 
 
 def is_lazy(value: Any) -> bool:
     """Return whether asking for its values would begin to compute."""
     return any(
         (root in _LAZY_ROOTS or (root == "polars" and name == "LazyFrame")) and name in _LAZY_NAMES
-        for root, name in _bases(value)
+        for root, name in _bounded.lineage(value)
     )
 
 

@@ -34,7 +34,11 @@ _MOST_ROWS, _MOST_TABLE = 200, 20_000
 """Lines and characters of a table: its head shows what it is, the rest is work for code."""
 _MOST_BYTES = 20_000_000
 _TABLES = (".csv", ".tsv")
-_SETTINGS = re.compile(r"(?:^|.*[._-])env(?:[._-].*)?$", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"(?:(?:^|.*[._-])env(?:[._-].*)?|[._]netrc|\.pgpass|\.pypirc|\.npmrc|\.git-credentials|\.htpasswd|credentials)$",
+    re.IGNORECASE,
+)
+"""Names of files that are there to hold secrets."""
 _PDF = "application/pdf"
 
 
@@ -129,7 +133,7 @@ def read(name: str, folder: Path, route: Route, catalog: Catalog) -> Attached:
         return _pdf(name, data, route, catalog)
     text = _decoded(data)
     if text is not None:
-        return _text(name, text)
+        return _text(name, text, is_settings=_SETTINGS.match(_true_name(name, folder)) is not None)
     guessed = mimetypes.guess_type(name)[0]
     if guessed is None or not guessed.startswith(("audio/", "video/", "image/")):
         raise ConfigError(
@@ -150,8 +154,9 @@ def _bytes(name: str, folder: Path) -> bytes:
                 raise ConfigError(what, remedy="Load it, and name what is in it: {df}")
             file.seek(0)
             return file.read(_MOST_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{name} cannot be read: {error.strerror or error}", remedy="Check the path") from None
+    except (OSError, ValueError) as error:  # a name with a NUL in it is no OSError
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{name} cannot be read: {why}", remedy="Check the path") from None
 
 
 def _opened(path: str, flags: int) -> int:
@@ -178,13 +183,18 @@ def _decoded(data: bytes) -> str | None:
         return text if sum(not char.isprintable() and char not in "\r\n\t\f" for char in text[:8192]) == 0 else None
 
 
-def _text(name: str, text: str) -> Attached:
+def _true_name(name: str, folder: Path) -> str:
+    """Return what the file is called where it lies: a link to it may be called anything."""
+    return PurePath(os.path.realpath(folder / Path(name).expanduser())).name
+
+
+def _text(name: str, text: str, *, is_settings: bool = False) -> Attached:
     from larik_nb.providers._media import written_out
 
     path = PurePath(name)
     if path.suffix.lower() == ".ipynb":
         text = _cells(text)
-    if _SETTINGS.match(path.name):
+    if is_settings or _SETTINGS.match(path.name):
         text = redact.dotenv(text)
     limit = _MOST_TABLE if path.suffix.lower() in _TABLES else _MOST_TEXT
     rows, whole = text, len(text)
@@ -200,7 +210,7 @@ def _text(name: str, text: str) -> Attached:
 
 
 def _plain_name(name: str) -> str:
-    return re.sub(r"[\"<>&\s]+", " ", name)
+    return re.sub(r"[\"<>&\s]+", " ", markdown.plain(name))
 
 
 def _cells(text: str) -> str:
@@ -208,7 +218,7 @@ def _cells(text: str) -> str:
     try:
         cells = json.loads(text)["cells"]
         parts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return text
     marks = {"code": "# %%", "markdown": "# %% [markdown]"}
     return "\n\n".join(f"{marks.get(kind, f'# %% [{kind}]')}\n{source}" for kind, source in parts)

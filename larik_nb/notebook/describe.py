@@ -75,7 +75,7 @@ def forms(value: Any) -> tuple[str, ...]:
     kind = _kind(value)
     table = _tables.forms(value) if kind == "table" else ()
     own = {"table": table, "array": ("schema",), "picture": ("image",), "code": ("source",)}.get(kind, ())
-    shape = ("schema",) if isinstance(value, dict | list | tuple) else ()
+    shape = ("schema",) if _bounded.is_a(value, (dict, list, tuple)) else ()
     return tuple(dict.fromkeys([*own, *shape, "repr", "type"]))
 
 
@@ -90,7 +90,7 @@ def value(thing: Any, form: str = "") -> Described:
         TooSlowError: It took too long to say.
         Exception: What its own code raised.
     """
-    if isinstance(thing, str) and not form:
+    if _bounded.is_a(thing, str) and not form:
         return Described(text=str(thing))
     if form == "repr":
         return Described(text=_words(lambda: _repr(thing)))
@@ -102,9 +102,8 @@ def value(thing: Any, form: str = "") -> Described:
 
 def brief(thing: Any, limit: int = 120) -> str:
     """Return a value in one short line, for a list of variables; a failing `repr` is named, not raised."""
-    kind = _kind(thing)
     try:
-        if kind == "table":
+        if _kind(thing) == "table":
             return redact.cut(_bounded.within(1.0, lambda: _tables.brief(thing)), limit)
         text, whole = _bounded.within(1.0, lambda: _bounded.written(thing, limit * 4))
     except Exception as error:  # noqa: BLE001  # the value's own code, in a list where one line may not spoil the rest
@@ -118,7 +117,7 @@ def _own_words(thing: Any) -> Described | None:
     """Return what the user's function or the type's own method says; None where there is neither."""
     kind = type(thing)
     function = next((_own[base] for base in kind.__mro__ if base in _own), None)
-    if function is None and not isinstance(thing, type):
+    if function is None and not _bounded.is_a(thing, type):
         function = getattr(kind, _HOOK, None)
     if function is None:
         return None
@@ -146,9 +145,9 @@ def _kind(thing: Any) -> str:
         return "table"
     if _images.is_picture(thing):
         return "picture"
-    if isinstance(thing, FunctionType | MethodType | type):
+    if _bounded.is_a(thing, (FunctionType, MethodType, type)):
         return "code"
-    if any(base.__module__ == "numpy" and base.__name__ == "ndarray" for base in type(thing).__mro__):
+    if ("numpy", "ndarray") in _bounded.lineage(thing):
         return "array"
     return "other"
 
@@ -162,7 +161,7 @@ def _usual(thing: Any, form: str) -> Described:
         return Described(text=_words(lambda: _tables.words(thing, form)))
     if kind == "array":
         return Described(text=_words(lambda: _array(thing, form)))
-    if isinstance(thing, BaseException):
+    if _bounded.is_a(thing, BaseException):
         return Described(text=_bounded.within(_bounded.LIMIT_S, lambda: _traceback(thing)))
     if kind == "code":
         return Described(text=_words(lambda: _source(thing)))
@@ -178,7 +177,7 @@ def _words(say: Callable[[], str]) -> str:
 
 
 def _repr(thing: Any) -> str:
-    if isinstance(thing, PurePath):
+    if _bounded.is_a(thing, PurePath):
         return str(thing)
     if hasattr(type(thing), "dtype") and type(thing).__module__.partition(".")[0] == "numpy":
         return str(thing)
@@ -237,13 +236,14 @@ def _shape(thing: Any, depth: int) -> str:
     """Return what a nested value is made of, without its values."""
     if depth >= _DEEPEST:
         return type(thing).__name__
-    if isinstance(thing, dict):
+    if _bounded.is_a(thing, dict):
         keys = [f"{str(key)[:60]!r}: {_shape(item, depth + 1)}" for key, item in list(dict.items(thing))[:_MOST_KEYS]]
         more = (_bounded.size(thing) or 0) - len(keys)
         return "{" + ", ".join([*keys, *([f"… {more:,} more keys"] if more > 0 else [])]) + "}"
-    if isinstance(thing, list | tuple):
-        items = list.__iter__(thing) if isinstance(thing, list) else tuple.__iter__(thing)
+    if _bounded.is_a(thing, (list, tuple)):
+        is_list = _bounded.is_a(thing, list)
+        items = list.__iter__(thing) if is_list else tuple.__iter__(thing)
         kinds = list(dict.fromkeys(_shape(item, depth + 1) for item in islice(items, 20)))
-        name = "list" if isinstance(thing, list) else "tuple"
+        name = "list" if is_list else "tuple"
         return f"{name} of {_bounded.size(thing):,}" + (f": {' | '.join(kinds[:3])}" if kinds else "")
     return type(thing).__name__

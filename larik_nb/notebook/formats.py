@@ -7,13 +7,13 @@ taken out of its fences, HTML and SVG are shown in a frame that runs no script a
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import json
 import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import AnswerError, ConfigError
@@ -47,7 +47,10 @@ def instruction(asked: Asked, names: Mapping[str, Any]) -> str:
         return ""
     if asked.schema is None:
         return _ASKS[asked.format]
-    schema = json.dumps(_schema(asked.schema, names), ensure_ascii=False)
+    try:
+        schema = json.dumps(_schema(asked.schema, names), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"--schema: {asked.schema} is no JSON: {error}", remedy="Mend it") from None
     return f"{_ASKS['json']} It has to fit this JSON Schema:\n{schema}"
 
 
@@ -132,7 +135,7 @@ def _json(text: str) -> Any:
     reason = "there is none"
     for candidate in candidates:
         try:
-            return json.loads(candidate, parse_constant=_no_constant)
+            return json.loads(candidate, parse_constant=_no_constant, parse_float=_finite)
         except ValueError as error:
             reason = str(error)
         except RecursionError:
@@ -149,6 +152,11 @@ def _bracketed(text: str) -> list[str]:
 def _no_constant(word: str) -> Any:
     msg = f"{word} is no JSON"
     raise ValueError(msg)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _no_constant(digits)
 
 
 def _is_model(kind: Any) -> bool:
@@ -198,19 +206,28 @@ def _fitting(value: Any, schema: str | None, names: Mapping[str, Any], text: str
         return read(value)
     except ValueError as error:  # pydantic's ValidationError is one
         raise _fail(text, f"the answer does not fit {schema}: {_first_lines(str(error))}") from error
+    except Exception as error:  # the user's own validators run here, and may raise anything
+        why = _first_lines(f"{type(error).__name__}: {error}")
+        raise _fail(text, f"{schema} failed to read the answer: {why}", "Mend it") from error
 
 
 def _checked(value: Any, schema: dict[str, Any], name: str, text: str) -> Any:
     try:
         jsonschema: Any = import_module("jsonschema")
+        nowhere = import_module("referencing").Registry()  # or it would fetch what a schema refers to
     except ImportError:
-        raise ConfigError("--schema with a dict needs jsonschema", remedy="%pip install jsonschema") from None
+        raise ConfigError("--schema with a dict needs jsonschema ≥ 4.18", remedy="%pip install -U jsonschema") from None
     try:
         validator = jsonschema.validators.validator_for(schema)
         validator.check_schema(schema)
-        wrong = jsonschema.exceptions.best_match(validator(schema).iter_errors(value))
+        wrong = jsonschema.exceptions.best_match(validator(schema, registry=nowhere).iter_errors(value))
     except jsonschema.exceptions.SchemaError as error:
         raise ConfigError(f"--schema: {name} is no valid JSON schema: {error.message}", remedy="Mend it") from None
+    except RecursionError:
+        raise _fail(text, f"the answer is nested too deeply to be checked, or {name} refers to itself") from None
+    except Exception as error:  # a schema that is a dict may hold anything, and refer to anywhere
+        why = _first_lines(f"{type(error).__name__}: {error}")
+        raise ConfigError(f"--schema: {name} cannot be used: {why}", remedy="Mend it") from error
     if wrong is not None:
         raise _fail(text, f"the answer does not fit {name}: at {wrong.json_path}: {_first_lines(wrong.message)}")
     return value
@@ -235,7 +252,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
     at = next((n for n in range(1, len(lines)) if _is_rule(lines[n]) and "|" in lines[n - 1]), None)
     if at is None:
         raise _fail(text, "the answer holds no table")
-    head = _cells(lines[at - 1])
+    head = _apart(_cells(lines[at - 1]))
     body: list[list[str]] = []
     for line in lines[at + 1 :]:
         if "|" not in line:
@@ -244,6 +261,16 @@ def _rows(text: str) -> list[dict[str, Any]]:
         body.append([*cells[: len(head)], *[""] * (len(head) - len(cells))])
     columns = [_typed(list(column)) for column in zip(*body, strict=True)] if body else [[] for _ in head]
     return [dict(zip(head, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Return the names of columns, each of which there is once."""
+    counts = dict.fromkeys(names, 0)
+    apart = []
+    for name in names:
+        counts[name] += 1
+        apart.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return apart
 
 
 def _is_rule(line: str) -> bool:
@@ -264,7 +291,8 @@ def _typed(column: list[str]) -> list[Any]:
     if not any(filled) or not all(_NUMBER.fullmatch(cell) for cell in filled if cell):
         return list(column)
     whole = all(re.fullmatch(r"[-+]?\d{1,300}", cell) for cell in filled if cell)
-    return [(int(cell) if whole else float(cell)) if cell else None for cell in filled]
+    numbers = [(int(cell) if whole else float(cell)) if cell else None for cell in filled]
+    return list(column) if inf in map(abs, filter(None, numbers)) else numbers
 
 
 # -- html and images ----------------------------------------------------------------------------------------------
@@ -303,19 +331,28 @@ _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,([A-Za-z0-9+/=\
 def _image(message: Message) -> bytes:
     for block in message.blocks:
         if block.type == "image" and block.data:
-            return base64.b64decode(block.data)
+            return _picture(block.data, message.text)
     text = message.text
     if match := _DATA_URL.search(text):
-        try:
-            return base64.b64decode(match[1])
-        except binascii.Error:
-            raise _fail(text, "the answer's image is damaged") from None
+        return _picture(match[1], text)
     drawing = next((code for kind, code in blocks(text) if kind in ("svg", "xml", "html") and "<svg" in code), None)
     if drawing is None and text.lstrip().startswith("<svg"):
         drawing = text.strip()
     if drawing is None:
         raise _fail(text, "the answer holds no image", "Ask a model that draws")
-    return drawing.encode()
+    return drawing.encode("utf-8", "replace")
+
+
+def _picture(data: str, text: str) -> bytes:
+    from larik_nb.notebook import _images
+
+    try:
+        image = base64.b64decode(data)
+    except ValueError:
+        image = b""
+    if _images.media_type(image) is None:
+        raise _fail(text, "the answer's image is damaged")
+    return image
 
 
 _READ: dict[str, Callable[[str], Any]] = {

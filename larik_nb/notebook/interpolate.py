@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from larik_nb.errors import ConfigError
-from larik_nb.notebook import describe
+from larik_nb.notebook import _bounded, describe
 
 _NAME = r"[^\W\d]\w*"
 _STEP = rf"""\.{_NAME}|\[-?\d+\]|\['[^'\\\n]*'\]|\["[^"\\\n]*"\]"""
@@ -79,11 +79,7 @@ def expand(
 
     def replaced(match: re.Match[str]) -> str:
         form = match[3] or ""
-        try:
-            value = _value(match[1], match[2], names)
-            known = describe.forms(value)
-        except _Unresolvable:
-            value, known = None, ()
+        value, known = _found(match, names)
         if form and form not in known and (instead := shown(match[0])) is not None:
             value = instead
         elif not known or (form and form not in known):
@@ -91,11 +87,29 @@ def expand(
                 note(f"{match[0]} has no form {form}; sent as it stands. Forms: {', '.join(known)}")
             return match[0]
         said = _said(say, Field(match[0], match[1] + match[2], value, form))
-        if isinstance(value, str) or not said.endswith("|") or "| --- |" not in said:
+        if _bounded.is_a(value, str) or not said.endswith("|") or "| --- |" not in said:
             return said
         return _lead(text[: match.start()]) + said + _gap(text[match.end() :])
 
     return _FIELD.sub(replaced, text)
+
+
+def _found(match: re.Match[str], names: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return what a field names and its forms, of which there are none where it names nothing.
+
+    Raises:
+        ConfigError: An attribute or an item is not there in time.
+    """
+    if match[1] not in names:
+        return None, ()
+    try:
+        value = _bounded.within(_bounded.LIMIT_S, lambda: _value(match[1], match[2], names))
+    except _Unresolvable:
+        return None, ()
+    except _bounded.TooSlowError as error:
+        what = f"{match[0]} takes more than {_bounded.LIMIT_S:.0f} seconds to look up"
+        raise ConfigError(what, remedy="Keep it in a variable first, or use --raw") from error
+    return value, describe.forms(value)
 
 
 def _said(say: Callable[[Field], str], field: Field) -> str:
@@ -103,7 +117,9 @@ def _said(say: Callable[[Field], str], field: Field) -> str:
         return say(field)
     except ConfigError:
         raise
-    except Exception as error:  # the value's own code runs here, and may raise anything
+    except KeyboardInterrupt:  # the user's: what a value raises on its leash is none
+        raise
+    except BaseException as error:  # the value's own code runs here, and may raise anything
         what = f"{field.written} cannot be put into words ({type(error).__name__})"
         raise ConfigError(what, remedy="Turn it into text first, or use --raw") from error
 
@@ -135,12 +151,14 @@ def _gap(rest: str) -> str:
 
 
 def _value(name: str, steps: str, names: Mapping[str, Any]) -> Any:
-    if name not in names or isinstance(names[name], ModuleType):
-        raise _Unresolvable
     value = names[name]
+    if _bounded.is_a(value, ModuleType):
+        raise _Unresolvable
     for step in _STEPS.findall(steps):
         try:
             value = getattr(value, step[1:]) if step[0] == "." else value[ast.literal_eval(step[1:-1])]
-        except Exception as error:  # the value's own code runs here, and may raise anything
+        except _bounded.TooSlowError:
+            raise
+        except BaseException as error:  # the value's own code runs here, and may raise anything
             raise _Unresolvable from error
     return value

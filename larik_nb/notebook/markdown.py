@@ -13,6 +13,7 @@ from typing import Literal
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Lines as markdown counts them: a line separator of Unicode's ends none."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_IN_LIST = re.compile(r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,4})+(?=[`~]{3})")
 _HALF_OPENING = re.compile(r"^ {0,3}(?:`+[^`\n]*|~+[^~\n]*)\Z", re.MULTILINE)
 _HALF_CLOSING = re.compile(r"^ {0,3}(?:`+|~+)[ \t]*\Z", re.MULTILINE)
 _MATH_LINE = re.compile(r"\s*(?:\$\$|\\\[|\\\])")
@@ -23,6 +24,7 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self.fence = ""
+        self._indent = 0
         self.math = ""
         self.finished = 0
         self._after_block = False
@@ -32,14 +34,19 @@ class _Scan:
             offset += len(line)
 
     def _line(self, line: str, offset: int) -> None:
+        if self.fence and self._indent and line.strip() and line[: self._indent].strip():
+            self.fence, self._after_block = "", True  # the list item is at its end, and its code with it
         if self.fence:
-            self._in_fence(line)
+            self._in_fence(line[self._indent :] or line)
             return
         if self._after_block and line[:1] not in (" ", "\t", "\n", "\r"):
             self.finished = offset
             self._after_block = False
-        if match := _FENCE.match(line):
-            self.fence = match[1]
+        item = _IN_LIST.match(line)
+        indent = item.end() if item else 0
+        match = _FENCE.match(line[indent:])
+        if match and not (match[1][0] == "`" and "`" in line[indent + match.end() :]):
+            self.fence, self._indent = match[1], indent
         elif self.math or _MATH_LINE.match(line):
             self._in_math(line)
         else:
@@ -90,19 +97,28 @@ _MATH = re.compile(
     re.DOTALL,
 )
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])(?!(?:br|hr) ?/?>|(?:https?://|mailto:)[^\s<>]*>)", re.IGNORECASE)
-_BREAK_FIRST = re.compile(r"^([\s>*+\-\d.)|#]*)(?=<[bh]r ?/?>)", re.IGNORECASE | re.MULTILINE)
+_BREAK_FIRST = re.compile(r"^((?:[^\S\n]|[>*+\-\d.)|#])*)(?=<[bh]r ?/?>)", re.IGNORECASE | re.MULTILINE)
 _PAIRED = re.compile(r"<(sub|sup|kbd)>([^<\n]*)</\1>")
 _SAFE_ADDRESS = r"(?:https?:|mailto:|#|/|\.|[\w%-]+(?:[/.?#)\s]|\Z))"
 _LINK = re.compile(rf"\]\((?=\s*(?:<\s*)?(?![\s<)]|{_SAFE_ADDRESS}))", re.IGNORECASE)
-_DEFINITION = re.compile(r"\](?=:\s*<?(?!https?:|mailto:)[^\s<>/?#]*[:&\\])", re.IGNORECASE)
+_DEFINITION = re.compile(r"\](?=:\s*<?(?!https?:|mailto:)[^\s<>/?#:&\\]*[:&\\])", re.IGNORECASE)
 _IMAGE = re.compile(r"!+(?=\[)")
+_LASTING = re.compile(
+    r"\\(?=(?:[gex]?def|(?:future)?let|(?:re)?new(?:command|environment)|DeclareMathOperator|require|href|style|class|cssId"
+    r"|includegraphics)(?![a-zA-Z]))"
+)
+"""Commands of TeX that change every formula after them on the page, or that reach out of their own."""
 _MONEY = re.compile(r"(?<![\\$])\$(?=\d)")
 _TICK_IN_ADDRESS = re.compile(r"<[^<>\s`]*`")
 
 
+_HALF_LETTER = re.compile(r"[\ud800-\udfff]")
+"""Half of a UTF-16 pair, which JSON may hold and no message to a page can."""
+
+
 def plain(text: str) -> str:
-    """Return `text` without terminal codes and characters that reorder what is read."""
-    return _CONTROL.sub("", text)
+    """Return `text` without terminal codes, characters that reorder what is read, and halves of letters."""
+    return _HALF_LETTER.sub("\ufffd", _CONTROL.sub("", text))
 
 
 def safe(text: str) -> str:
@@ -128,8 +144,10 @@ def _fenced(text: str) -> Iterator[tuple[_Kind, str]]:
     """Yield the text's fenced code and what stands between; from the first doubtful fence on all is in doubt."""
     fence, part = "", []
     lines = _LINES.findall(text)
+    offset = 0
     for number, line in enumerate(lines):
-        match = _FENCE.match(line)
+        match, at = _FENCE.match(line), offset
+        offset += len(line)
         if fence:
             part.append(line)
             behind = line[match.end() :] if match and match[1].startswith(fence.lstrip()) else "more"
@@ -142,7 +160,7 @@ def _fenced(text: str) -> Iterator[tuple[_Kind, str]]:
                 return
         elif match and "`" not in line[match.end() :]:
             before = "".join(part)
-            if _in_math(before, "".join(lines[number:])):
+            if _in_math(before, text, at):
                 yield "doubt", "".join([*part, *lines[number:]])
                 return
             yield "prose", before
@@ -158,12 +176,15 @@ def _dedents(line: str, fence: str) -> bool:
     return bool(line.strip()) and not line.startswith(fence[: len(fence) - len(fence.lstrip())])
 
 
-def _in_math(before: str, after: str) -> bool:
-    """Return whether a formula that began before a fence may swallow it: readers of formulas look for them first."""
+def _in_math(before: str, text: str, at: int) -> bool:
+    """Return whether a formula that began before the fence at `at` may swallow it: some readers look for them first."""
     if before.count("$$") % 2 or before.count("\\[") > before.count("\\]") or "\\begin{" in before:
         return True
     adjacent = _PARAGRAPH_END.split(before)[-1]
-    return "$" in adjacent.strip() and "$" in _PARAGRAPH_END.split(after)[0]
+    if "$" not in adjacent:
+        return False
+    end = _PARAGRAPH_END.search(text, at)
+    return text.find("$", at, end.start() if end else len(text)) >= 0
 
 
 def _outside_fences(text: str) -> str:
@@ -215,7 +236,7 @@ def _outside_code(text: str) -> str:
 
 def _formula(text: str) -> str:
     """Break what would act where a reader sees no formula; TeX does not mind a space."""
-    text = _DEFINITION.sub("] ", re.sub(r"<(?=[a-zA-Z/!?])", "< ", text))
+    text = _DEFINITION.sub("] ", re.sub(r"<(?=[a-zA-Z/!?])", "< ", _LASTING.sub(r"\\ ", text)))
     return _IMAGE.sub("! ", text).replace("](", "] (")
 
 
@@ -224,6 +245,7 @@ def _doubt(text: str) -> str:
 
 
 def _prose(text: str, *, money: bool) -> str:
+    text = _LASTING.sub(r"\\ ", text)
     text = _PAIRED.sub("\0\\1\1\\2\0/\\1\1", text)
     text = _TAG.sub("&lt;", text)
     # A line that begins with a tag would make its paragraph raw HTML.

@@ -49,6 +49,13 @@ _ENV_LINE = re.compile(
 _QUOTED = re.compile(
     rf"((?i:{_TELLING}\w{{0,40}})(?:\\?[\"'])?\s{{0,4}}[:=]\s{{0,4}}\\?[\"'])(?!\[redacted)([^\s\"'\\]{{8,}})(?=\\?[\"'])"
 )
+_UNQUOTED = re.compile(
+    r"^([ \t-]*[\w.-]{0,40}(?i:passw(?:or)?d|passphrase|secret|api_?key|access_?key|token)[ \t]*([:=])[ \t]*)"
+    r"(?!\[redacted)([^\s\"'(){}\[\]<>,;#]{8,})(?=[ \t]*(?:#.*)?$)",
+    re.MULTILINE,
+)
+_LOGIN = re.compile(r"(\b(?:password|passwd)[ \t\n]+)(?!\[redacted)(\S+)", re.IGNORECASE)
+_LAST_OF_FIVE = re.compile(r"^((?:[^:\n#]*:){4})(?!\[redacted)([^:\n]+)$", re.MULTILINE)
 _SETTING = re.compile(r"^([ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*)(?!\[redacted|[ \t]*$)([^\r\n]+)", re.MULTILINE)
 
 
@@ -85,12 +92,14 @@ def hidden(text: str) -> str:
     text = _BEARER.sub(rf"\1{_mark('token')}", text)
     text = _IN_ADDRESS.sub(rf"\1{_mark('password')}", text)
     text = _ENV_LINE.sub(lambda found: found[1] + _mark("setting") if _says(found[2]) else found[0], text)
-    return _QUOTED.sub(lambda found: found[1] + _mark("secret") if _varies(found[2]) else found[0], text)
+    text = _QUOTED.sub(lambda found: found[1] + _mark("secret") if _varies(found[2]) else found[0], text)
+    return _UNQUOTED.sub(lambda found: found[1] + _mark("secret") if _is_value(*found.group(2, 3)) else found[0], text)
 
 
 def dotenv(text: str) -> str:
-    """Return a file of settings with its names only."""
-    return _SETTING.sub(rf"\1{_mark('setting')}", literal(text))
+    """Return a file of settings, or of logins, with its names only."""
+    text = _SETTING.sub(rf"\1{_mark('setting')}", literal(text))
+    return _LAST_OF_FIVE.sub(rf"\1{_mark('password')}", _LOGIN.sub(rf"\1{_mark('password')}", text))
 
 
 def told(text: str, where: str) -> Iterator[str]:
@@ -144,6 +153,15 @@ def _is_key(text: str) -> bool:
 def _says(value: str) -> bool:
     """Return whether a setting's value may be a secret: no number, no name of another variable."""
     return any(char.isalpha() for char in value) and not value.startswith(("$", "os.", "${", "<", "getpass"))
+
+
+_LONGEST_WORD = 20
+
+
+def _is_value(sign: str, value: str) -> bool:
+    """Return whether what stands unquoted behind a telling name is its value, and no variable of a program."""
+    is_variable = sign == "=" and re.fullmatch(r"[A-Za-z_][\w.]*", value) and len(value) < _LONGEST_WORD
+    return _varies(value) and not is_variable and not value.startswith(("$", "os."))
 
 
 def _varies(value: str) -> bool:

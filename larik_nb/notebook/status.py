@@ -229,15 +229,17 @@ class Status:
         self._comm: Any = None
         self.state = State()
         self._said: State | None = None
+        self._is_closed = False
         self._lock = threading.RLock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._asked: list[Mapping[str, Any]] = []
         self.front = Front(self._send, self._running_cell)
 
     def say(self, state: State) -> None:
         """Send the state, if it changed."""
         with self._lock:
             self.state = state
-            if state == self._said or (self._comm is None and not self._is_watched()):
+            if self._is_closed or state == self._said or (self._comm is None and not self._is_watched()):
                 return
             self._said = state
             if self._comm is None:
@@ -253,8 +255,9 @@ class Status:
         return True
 
     def close(self) -> None:
-        """Say that there is nothing more to show."""
+        """Say that there is nothing more to show, nor will there be: a turn under way may end after this."""
         with self._lock:
+            self._is_closed = True
             comm, self._comm, self._said = self._comm, None, None
         if comm is not None:
             comm.close()
@@ -278,23 +281,29 @@ class Status:
         from comm import create_comm
 
         self._comm = create_comm(target_name=TARGET, data=first)
-        self._comm.on_msg(lambda message: self._heard(message["content"]["data"]))
+        self._comm.on_msg(lambda message: self._heard(message["content"].get("data")))
 
     def _send(self, data: Data) -> None:
         with self._lock:
             if self._comm is not None:
                 self._comm.send(data)
 
-    def _heard(self, data: Mapping[str, Any]) -> None:
+    def _heard(self, data: Any) -> None:
+        if not isinstance(data, Mapping):
+            return
         self.front.heard(data)
         kind = str(data.get("type"))
         if kind == "hello":
             self._send(self.state.message())
-        elif kind in self._answers:
+        elif kind in self._answers and data not in self._asked:  # the answer that is on its way goes to every page
+            self._asked.append(data)
             task = asyncio.get_running_loop().create_task(self._reply(self._answers[kind], data))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _reply(self, answer: Answer, data: Mapping[str, Any]) -> None:
-        async for said in answer(data):
-            self._send(said)
+        try:
+            async for said in answer(data):
+                self._send(said)
+        finally:
+            self._asked.remove(data)

@@ -204,3 +204,44 @@ def test_code_that_every_reader_sees_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("piece", ["\\[", "\\(", "](", "$$ ", "`a ``b ", "[a]: ", "](" + " " * 500, "<br"])
 def test_a_text_full_of_openings_is_read_in_one_go(piece: str) -> None:
     assert whole(safe(piece * 40_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```a`b\ntext",
+        "- ```\n  code\n  ```\nend",
+        "1. ```sh\n   ls\n   ```\n2. then",
+        "- ~~~\n  cut off",
+        "- ```\n  a\n\nend",
+    ],
+)
+def test_what_follows_an_answer_is_never_its_code(text: str) -> None:
+    tokens = pytest.importorskip("markdown_it").MarkdownIt().parse(f"{whole(safe(text))}\n\nthe line under it")
+
+    assert tokens[-2].content == "the line under it"
+    assert tokens[-3].level == 0
+
+
+@pytest.mark.parametrize("piece", ["```\n```\n", "~~~\n", "]:", "]:&", "-\n", "#\n", "> \n-\n"])
+def test_a_hostile_text_is_read_in_one_go(piece: str) -> None:
+    """Hundreds of thousands of characters, which would take many minutes if each looked at all that follow."""
+    text = piece * (400_000 // len(piece))
+    assert safe(text)
+    assert closed(text)
+
+
+def test_half_a_letter_is_shown_as_one_that_is_missing() -> None:
+    """JSON may hold half of a UTF-16 pair; no message to a page can."""
+    assert plain("a\ud800b") == "a\ufffdb"
+    safe("a\udfff *b* `\ud800`").encode()
+
+
+@pytest.mark.parametrize("place", ["${}$", "$${}$$", r"\[{}\]", r"\begin{{align}}{}\end{{align}}", "{}", "$1 {}"])
+@pytest.mark.parametrize(
+    "name", ["def", "gdef", "let", "newcommand", "renewcommand", "require", "href", "DeclareMathOperator"]
+)
+def test_a_formula_changes_no_formula_after_it(place: str, name: str) -> None:
+    """A page has one set of TeX's macros for all its cells."""
+    assert rf"\{name}" not in safe(place.format(rf"\{name}\frac#1#2{{gone}}"))
+    assert safe(place.format(r"\left(\frac{1}{2}\right)")).endswith(place.format(r"\left(\frac{1}{2}\right)")[-4:])

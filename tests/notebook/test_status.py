@@ -288,13 +288,47 @@ def test_a_question_is_answered_when_its_answer_is_there(comms: list[FakeComm]) 
     assert [said["models"] for said in comms[0].sent[1:]] == [[], ["models"]]
 
 
-def test_closing_ends_it_and_a_later_state_opens_another(comms: list[FakeComm]) -> None:
+def test_closing_ends_it_for_good(comms: list[FakeComm]) -> None:
+    """A turn that is under way while the extension is taken out has something to say after it."""
     status = Status(Shell())
     status.say(State(model="a/b"))
     status.close()
-    status.say(State(model="a/b"))
+    status.say(State(model="c/d"))
 
-    assert [made.closed for made in comms] == [True, False]
+    assert [made.closed for made in comms] == [True]
+
+
+@pytest.mark.parametrize("data", [None, [], "hello", 5, {"type": ["hello"]}, {"type": "done", "id": 1, "ok": "yes"}])
+def test_what_is_no_message_is_not_heard(comms: list[FakeComm], data: Any) -> None:
+    status = Status(Shell())
+    status.say(State())
+    said = len(comms[0].sent)
+    comms[0]._heard({"content": {"data": data}})
+    comms[0]._heard({"content": {}})
+
+    assert len(comms[0].sent) == said
+    assert not status.front.abilities
+
+
+def test_a_flood_of_one_question_is_answered_once(comms: list[FakeComm]) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    async def models(data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        asked.append(data)
+        yield {"type": "models", "models": []}
+
+    async def page() -> None:
+        for _ in range(50):
+            comms[0]._heard({"content": {"data": {"type": "models"}}})
+        await asyncio.sleep(0.05)
+        comms[0]._heard({"content": {"data": {"type": "models"}}})
+        await asyncio.sleep(0.05)
+
+    status = Status(Shell(), {"models": models})
+    status.say(State())
+    asyncio.run(page())
+
+    assert len(asked) == 2
 
 
 # -- the list of models -----------------------------------------------------------------------------------------------

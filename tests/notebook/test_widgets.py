@@ -124,3 +124,24 @@ def test_colours_are_the_themes() -> None:
     for path in _assets._STATIC.iterdir():
         if path.name.endswith(".css"):
             assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|rgba?\(|hsla?\(", path.read_text())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "update",
+        {"method": "update", "state": None},
+        {"method": "update", "state": {"live": "x"}},
+        {"method": "update", "state": {"text": "not what was asked", "live": True}},
+        {"method": "custom", "content": ["ready"]},
+    ],
+)
+def test_a_page_cannot_set_what_it_is_shown(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    note = Note(text="as it was")
+    note._handle_msg({"content": {"data": data}, "buffers": []})
+
+    assert (note.text, note.live) == ("as it was", False)
+    assert capsys.readouterr() == ("", "")
+    note.drop()

@@ -88,6 +88,15 @@ class Panel(anywidget.AnyWidget):
         """Publish nothing at a time the collector chooses."""
 
     # -- the handshake ----------------------------------------------------------------------------------------
+    def _handle_msg(self, msg: dict[str, Any]) -> None:
+        """Take in what is well formed; a traceback would stand in whichever output the page has at hand."""
+        data = msg["content"].get("data")
+        if isinstance(data, dict) and data.get("method") in ("custom", "request_state"):
+            super()._handle_msg(msg)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Leave the state as it is: a page of ours sends messages, and never sets what it is shown."""
+
     def _take(self, _widget: Any, content: Any, _buffers: Any) -> None:
         if not isinstance(content, dict):
             return
