@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser._axe import serious_faults
 from tests.browser.conftest import ARTIFACTS, OUTPUTS, wait
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def test_a_turn_streams_is_stopped_and_the_next_one_works(lab: Lab, page: Any, t
     page.wait_for_function(SHOWS, arg=[1, "2 s"], timeout=20_000)
     picture(page, f"turn_{word}_streaming")
     assert "scripted/script" in page.locator(".larik-bar").text_content()
+    assert serious_faults(page, ".larik-bar") == []
     stop.click()
     outputs = finished(page, 1)
 
@@ -105,6 +107,7 @@ def test_a_key_is_typed_into_a_card_and_nowhere_else(lab: Lab, page: Any) -> Non
     field = page.locator(".larik-question input[type=password]")
     field.wait_for(state="visible", timeout=20_000)
     picture(page, "question_secret")
+    assert serious_faults(page, ".larik-question") == []
     field.fill(key)
     field.press("Enter")
     outputs = finished(page, 1)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -116,6 +117,31 @@ def test_a_failure_fails_the_run_and_names_who_without_a_key(folder: Path, setti
     assert KEY not in str(caught.value)
 
 
+def test_papermill_stops_at_a_failure_and_injects_what_prompts_read(folder: Path):
+    """S6, and `parameters`: what papermill injects is what a name in braces becomes."""
+    notebook = new_notebook(
+        cells=[new_code_cell("town = 'Oslo'", metadata={"tags": ["parameters"]})]
+        + [
+            new_code_cell(source)
+            for source in ("%load_ext larik_nb", "%%larik --preview -m scripted/demo\nIs {town} far?")
+        ]
+        + [new_code_cell("%%larik -m fake/fake:e=529\nhi")],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    )
+    nbformat.write(notebook, folder / "in.ipynb")
+
+    with pytest.raises(papermill.PapermillExecutionError) as caught:
+        papermill.execute_notebook(
+            str(folder / "in.ipynb"), str(folder / "out.ipynb"), {"town": "Bergen"}, cwd=str(folder), progress_bar=False
+        )
+
+    assert "LarikError: fake" in str(caught.value)
+    assert KEY not in str(caught.value)
+    ran = nbformat.read(folder / "out.ipynb", as_version=4)
+    (preview,) = [cell for cell in ran.cells if "--preview" in cell.source]
+    assert "Is Bergen far?" in preview.outputs[0].data["text/plain"]
+
+
 def test_every_model_cooling_fails_the_run_and_tells_of_each_when_it_is_asked_again(folder: Path, settings: Path):
     """S6: the second question finds both left alone, asks them all the same, and names them with the time."""
     data = json.loads(settings.read_text())
@@ -141,17 +167,42 @@ def test_a_failure_fails_even_the_lax_comparison(folder: Path):
     assert nbval(folder, notebook, "--nbval-lax").returncode == 1
 
 
+FORMATTED = {
+    "code": "```python\nx = 1\n```",
+    "json": '{"a": 1}',
+    "html": "<b>bold</b>",
+    "table": "| a |\n| --- |\n| 1 |",
+}
+SCRIPTED = """
+from larik_nb.providers.scripted import ScriptedProvider
+magics = get_ipython().magics_manager.magics["cell"]["larik"].__self__
+magics.session(None).model = ScriptedProvider({script!r})
+"""
+
+
 def test_a_saved_notebook_opens_everywhere(folder: Path):
     """S9: valid, no widgets, readable as markdown and as text, no script needed in the export."""
-    notebook = execute(folder, REPLAYED, "%larik cost", "%model scripted/demo", "%%larik --new\nhi")
+    told = ["cost", "status", "keys", "help", "routing", "effort", "model_settings", "models scripted"]
+    notebook = execute(
+        folder,
+        REPLAYED,
+        SCRIPTED.format(script=[*FORMATTED.values()]),
+        *(f"%%larik --format {kind}\nhi" for kind in FORMATTED),
+        *(f"%larik {verb}" for verb in told),
+        "%%larik --preview -m scripted/demo\nhi",
+        "%model scripted/demo",
+        "%%larik --new\nhi",
+    )
 
     nbformat.validate(notebook)
     assert "widgets" not in notebook.metadata
     for cell in notebook.cells[1:]:
-        assert len(cell.outputs) == 1
-        data = cell.outputs[0].data
-        assert not set(data) - {"text/plain", "text/markdown"}
-        assert "<larik_nb" not in data["text/plain"]
+        if cell.source.startswith("%"):
+            first, *frame = cell.outputs
+            assert not set(first.data) - {"text/plain", "text/markdown"}
+            assert "<larik_nb" not in first.data["text/plain"]
+            assert len(frame) == ("--format html" in cell.source), cell.source
+    assert KEY not in json.dumps(notebook)
     html, _ = HTMLExporter(embed_images=True).from_notebook_node(notebook)
     assert "The sky is <strong>blue</strong>." in html
     assert "replayed</em>" in html
