@@ -24,6 +24,7 @@ CLOSERS = re.compile(r"\n?(```+|~~~+|\$\$)\s*$")
 
 SMALL = re.compile(r"<small>\*(.*?)\*</small>")
 WAITING = re.compile(r" · \d+ s$")
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Printer:
@@ -98,6 +99,10 @@ class Printer:
         data, name = content["data"], content.get("transient", {}).get("display_id")
         if name is not None and set(data) == {"text/markdown"}:
             self._frame(name, data["text/markdown"])
+            return
+        if (
+            name in self._frames and WIDGET in data
+        ):  # the bar with Stop takes the waiting line's place, which is not printed
             return
         text = self._finished(_text(data)) if self._frames else _text(data)
         if name is None:
