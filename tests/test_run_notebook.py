@@ -80,11 +80,20 @@ def _final(text: str) -> dict[str, object]:
             [
                 _frame("<small>*m · 0 s*</small>", "a"),
                 _frame("One", "b"),
-                _bar("m · 1 s", "a"),
+                _bar("<small>*m · 1 s*</small>", "a"),
                 _frame("One two", "b"),
                 _final("One two\n\nm"),
             ],
             "One two\n\nm\n",
+        ),
+        (
+            [
+                _frame("<small>*m · 0 s*</small>", "a"),
+                _bar("<small>*starting*</small>\n\n<small>*m · 1 s*</small>", "a"),
+                _frame("One", "b"),
+                _final("starting\n\ntold by the bar\n\nOne two\n\nm"),
+            ],
+            "starting\n\nOne two\n\nm\n",
         ),
         (
             [
