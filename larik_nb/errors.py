@@ -357,10 +357,11 @@ class BudgetExceeded(LarikError):
 
     def __init__(self, spent_usd: float, session_usd: float, expected_usd: float = 0.0) -> None:
         beyond = spent_usd < session_usd and expected_usd
+        reached = "budget too small for this" if beyond else "budget reached"
         wanted = f", and this is expected to cost ${expected_usd:.2g}" if beyond else ""
         super().__init__(
-            f"budget reached: ${spent_usd:.2f} of ${session_usd:.2f}{wanted}. Nothing was sent.  "
-            f"%routing budget={max(2 * session_usd, 1):g}"
+            f"{reached}: ${spent_usd:.2f} of ${session_usd:.2f} is spent{wanted}. Nothing was sent. "
+            f"Raise it: %routing budget={max(2 * session_usd, 1):g}"
         )
         self.args = (spent_usd, session_usd, expected_usd)
         self.spent_usd, self.session_usd, self.expected_usd = spent_usd, session_usd, expected_usd

@@ -24,6 +24,7 @@ CLOSERS = re.compile(r"\n?(```+|~~~+|\$\$)\s*$")
 
 SMALL = re.compile(r"<small>\*(.*?)\*</small>")
 WAITING = re.compile(r" · \d+ s$")
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Printer:
@@ -89,15 +90,20 @@ class Printer:
                 self._write(f"{line}\n\n")
 
     def _finished(self, text: str) -> str:
-        """Return what of a finished answer is still to be printed."""
+        """Return what of a finished answer is still to be printed; lines that only the bar has told are not."""
         for line in self._notices:
             text = text.removeprefix(line).lstrip("\n")
-        return text.removeprefix(self._streamed.strip())
+        streamed = self._streamed.strip()
+        return text.partition(streamed)[2] if streamed and streamed in text else text
 
     def _display(self, content: Mapping[str, Any]) -> None:
         data, name = content["data"], content.get("transient", {}).get("display_id")
         if name is not None and set(data) == {"text/markdown"}:
             self._frame(name, data["text/markdown"])
+            return
+        if name in self._frames and WIDGET in data:  # the bar with Stop takes the waiting line's place
+            if not self._streamed:
+                self._frame(name, data["text/markdown"])
             return
         text = self._finished(_text(data)) if self._frames else _text(data)
         if name is None:

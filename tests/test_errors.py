@@ -720,7 +720,9 @@ def test_config_error() -> None:
 
 def test_the_others() -> None:
     """A budget, a tool and a recording say what they know."""
-    assert str(errors.BudgetExceeded(2, 2)) == ("budget reached: $2.00 of $2.00. Nothing was sent.  %routing budget=4")
+    assert str(errors.BudgetExceeded(2, 2)) == (
+        "budget reached: $2.00 of $2.00 is spent. Nothing was sent. Raise it: %routing budget=4"
+    )
     assert errors.ToolError("line 1\nline 2").text == "line 1\nline 2"
     assert errors.ReplayMiss("no such request", diff="-a\n+b").diff == "-a\n+b"
 

@@ -57,6 +57,11 @@ def _frame(markdown: str, name: str) -> dict[str, object]:
     }
 
 
+def _bar(markdown: str, name: str) -> dict[str, object]:
+    data = {"text/plain": markdown, "text/markdown": markdown, "application/vnd.jupyter.widget-view+json": {}}
+    return {"msg_type": "update_display_data", "content": {"data": data, "transient": {"display_id": name}}}
+
+
 def _final(text: str) -> dict[str, object]:
     return _display(text, None, "display_data")
 
@@ -73,6 +78,25 @@ def _final(text: str) -> dict[str, object]:
         ([_frame("<small>*m · 0 s*</small>", "a"), _frame("Hi", "a"), _final("Hi\n\nm")], "Hi\n\nm\n"),
         (
             [
+                _frame("<small>*m · 0 s*</small>", "a"),
+                _frame("One", "b"),
+                _bar("<small>*m · 1 s*</small>", "a"),
+                _frame("One two", "b"),
+                _final("One two\n\nm"),
+            ],
+            "One two\n\nm\n",
+        ),
+        (
+            [
+                _frame("<small>*m · 0 s*</small>", "a"),
+                _bar("<small>*starting*</small>\n\n<small>*m · 1 s*</small>", "a"),
+                _frame("One", "b"),
+                _final("starting\n\ntold by the bar\n\nOne two\n\nm"),
+            ],
+            "starting\n\nOne two\n\nm\n",
+        ),
+        (
+            [
                 _frame("<small>*take care*</small>\n\n<small>*m · 2 s*</small>", "a"),
                 _frame("Hi", "b"),
                 _final("take care\n\nHi\n\nm"),
@@ -81,7 +105,15 @@ def _final(text: str) -> dict[str, object]:
         ),
         ([_frame("\\$5", "a"), _final("$5\n\nm")], "\\$5$5\n\nm\n"),
     ],
-    ids=["grows", "blocks", "a fence", "the waiting line", "a notice first", "told otherwise: all of it"],
+    ids=[
+        "grows",
+        "blocks",
+        "a fence",
+        "the waiting line",
+        "the bar in its place",
+        "a notice first",
+        "told otherwise: all of it",
+    ],
 )
 def test_an_answer_is_printed_as_it_streams_and_once(
     messages: list[dict[str, object]], printed: str, capsys: pytest.CaptureFixture[str]

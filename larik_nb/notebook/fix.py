@@ -176,7 +176,7 @@ def fix(magics: LarikMagics, line: str) -> Steps[None]:
         raise ConfigError("that cell has not failed", remedy="Run it first, or ask: %larik explain")
     with at_once():
         question = _fix_question(cell)
-    message = yield from _asked(magics, question)
+    message = yield from _asked(magics, question, line)
     if message is None:
         return
     try:
@@ -205,15 +205,16 @@ def explain(magics: LarikMagics, line: str) -> Steps[None]:
     cell = _cell(magics, line)
     with at_once():
         question = _explain_question(cell)
-    yield from _asked(magics, question)
+    yield from _asked(magics, question, line)
 
 
-def _asked(magics: LarikMagics, text: str) -> Steps[Any]:
+def _asked(magics: LarikMagics, text: str, line: str) -> Steps[Any]:
     from larik_nb.notebook import turn
     from larik_nb.notebook.place import Place
 
     place = Place.of(magics.ip, awaited=magics.is_awaiting)
-    return (yield from turn.run(magics, Asked(raw=True), text, place))
+    model = re.search(r"(?:^|\s)(?:-m|--model)[ =](\S+)", line)
+    return (yield from turn.run(magics, Asked(raw=True, model=model[1] if model else None), text, place))
 
 
 def _cell(magics: LarikMagics, line: str) -> Cell:

@@ -182,7 +182,10 @@ def _adapter(kind: type) -> Any:
 
 def _schema(name: str, names: Mapping[str, Any]) -> Any:
     if name not in names:
-        raise ConfigError(f"--schema: {name} is not defined", remedy="Run the cell that defines it first")
+        raise ConfigError(
+            f"--schema: {name} is not defined",
+            remedy="Run the cell that defines it first: a JSON schema (a dict), a pydantic model or a dataclass",
+        )
     kind = names[name]
     if isinstance(kind, dict):
         return kind

@@ -29,6 +29,8 @@ _LONE = re.compile(
 )
 """A name in braces that stands as a word among words: no formula, no template string, no import."""
 _DATA = re.compile(r"""[{,]\s*["'][^"'\n]*["']\s*:""")
+_OF_LINES = ("stats", "csv")
+"""Forms whose lines hang together by what stands above what, and so begin and end on lines of their own."""
 _INLINE_CODE = re.compile(r"`+[^`\n]*`+")
 _CONVERSIONS = ("r", "s", "a")
 """Forms of Python's own format strings, which a prompt may hold as text."""
@@ -87,7 +89,8 @@ def expand(
                 note(f"{match[0]} has no form {form}; sent as it stands. Forms: {', '.join(known)}")
             return match[0]
         said = _said(say, Field(match[0], match[1] + match[2], value, form))
-        if _bounded.is_a(value, str) or not said.endswith("|") or "| --- |" not in said:
+        is_table = form in _OF_LINES or (said.endswith("|") and "| --- |" in said)
+        if _bounded.is_a(value, str) or not is_table:
             return said
         return _lead(text[: match.start()]) + said + _gap(text[match.end() :])
 

@@ -45,7 +45,8 @@ def talk(words: Sequence[str], config: Config, *, can_ask: bool) -> Talk[tuple[s
     """Do the same, and ask for the key on the way."""
     match list(words):
         case []:
-            return _without(config), [HEAD, *_rows(config)]
+            rows = _rows(config)
+            return _without(config), [HEAD, *rows] if rows else []
         case [word, name] if word == ADD:
             return (yield from _add(_named(name, config), can_ask=can_ask, keep=False)), []
         case [word, name, place] if (word, place) == (ADD, KEYRING):
@@ -74,7 +75,10 @@ def _source(here: Route, config: Config) -> str:
 
 def _without(config: Config) -> str:
     idle = [here.name for here in _routes(config) if not _source(here, config) and not here.key_optional]
-    return f"without a key: {', '.join(idle)}" if idle else ""
+    if not idle:
+        return ""
+    way = f"%larik keys add {idle[0]} (in a shell: larik keys add {idle[0]} keyring)"
+    return f"without a key: {', '.join(idle)}\ntype one in:   {way}"
 
 
 def _named(name: str, config: Config) -> Route:

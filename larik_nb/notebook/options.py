@@ -7,6 +7,7 @@ answers a slip with an error that a headless run takes for success.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from keyword import iskeyword
@@ -44,9 +45,7 @@ OPTIONS = (
     Option("session", "session", "the conversation to go on with; a new name begins one", value="S"),
     Option("system", "text", "instructions ahead of the conversation, kept for its next turns", value="TEXT"),
     Option("new", "flag", "begin the conversation afresh"),
-    Option(
-        "out", "variable", "put the answer (a larik_nb.Message; with --format its value) into this variable", "o", "VAR"
-    ),
+    Option("out", "variable", "put the answer (a Message; with --format its value) into this variable", "o", "VAR"),
     Option(
         "attach", "file", "send this file too: text, code, CSV, image, PDF; may be repeated", value="FILE", repeats=True
     ),
@@ -131,15 +130,20 @@ def _unquoted(token: str) -> str:
 
 def _checked(option: Option, value: str) -> str:
     if option.kind == "effort" and value not in get_args(Effort):
-        raise ConfigError(f'unknown effort "{value}"', remedy=f"One of {', '.join(get_args(Effort))}")
+        raise ConfigError(f'unknown effort "{value}"', remedy=_one_of(value, get_args(Effort)))
     if option.kind == "format" and value not in get_args(Format):
-        raise ConfigError(f'unknown format "{value}"', remedy=f"One of {', '.join(get_args(Format))}")
+        raise ConfigError(f'unknown format "{value}"', remedy=_one_of(value, get_args(Format)))
     if option.kind in ("variable", "name") and (not value.isidentifier() or iskeyword(value)):
         raise ConfigError(f'"{value}" cannot be a variable\'s name')
     return value
 
 
+def _one_of(value: str, known: Sequence[str]) -> str:
+    near = get_close_matches(value, known, n=1)
+    return f"{f'Closest: {near[0]}. ' if near else ''}One of {', '.join(known)}"
+
+
 def _fail(name: str) -> Option:
-    near = get_close_matches(name, _BY_NAME, n=3, cutoff=0.5)
+    near = get_close_matches(name, _BY_NAME, n=3, cutoff=0.6)
     closest = f"Closest: {', '.join(near)}" if near else f"Options: {', '.join(f'--{o.name}' for o in OPTIONS)}"
     raise ConfigError(f'unknown option "{name}"', remedy=f"{closest}. A text that begins with a dash goes behind --")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 100
 _HELP_COLUMN = 34
+_WITH_OPTION = re.compile(r"(\w+)\s+(--?[A-Za-z][\w-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,19 @@ def find(line: str) -> Callable[[LarikMagics], Steps[None] | None] | None:
 
 
 def check_slip(line: str) -> None:
-    """Refuse a lone word that is nearly a command: nobody asks a model "histroy".
+    """Refuse what is nearly a command: nobody asks a model "histroy", or "history --all".
 
     Raises:
-        ConfigError: It is one, with the command that is nearest.
+        ConfigError: A lone word, with the command that is nearest; a command with an option that it does not take.
     """
     from difflib import get_close_matches
 
     word = line.strip()
+    if match := _WITH_OPTION.match(word):
+        name = match[1]
+        if name in VERBS:
+            remedy = f'Write: {f"%larik {name} {VERBS[name].value}".rstrip()}. To ask it: %larik -p "…"'
+            raise ConfigError(f"%larik {name} does not take {match[2]}", remedy=remedy)
     close = get_close_matches(word.lower(), VERBS, n=1, cutoff=0.75) if word.isalpha() else []
     if close:
         remedy = f'Closest: {close[0]}. To ask it: %larik -p "{word}"'
@@ -83,10 +89,12 @@ def model(magics: LarikMagics, spec: str) -> None:
     session = magics.session(None)
     if spec:
         say(magics, _switched(magics, session, spec))
-    elif _has_page(magics):
+        return
+    if _has_page(magics):
         _open_picker(magics, session)
     else:
         say(magics, _about_model(magics, session))
+    magics.say_status(session)
 
 
 def _switched(magics: LarikMagics, session: Session, spec: str) -> str:
@@ -415,7 +423,7 @@ def _explain(magics: LarikMagics, line: str) -> Steps[None]:
     return fix.explain(magics, line)
 
 
-_OF_CELL = r"(?:(?:--cell[ =]\S+|--insert)(?:\s+|$))*"
+_OF_CELL = r"(?:(?:(?:--cell|--model|-m)[ =]\S+|--insert)(?:\s+|$))*"
 
 
 def _local(magics: LarikMagics, line: str) -> None:
@@ -432,6 +440,20 @@ def show_help(magics: LarikMagics, _: str = "") -> None:
     say(magics, f"{help_text()}\n\nsettings: {display.home_short(str(path)) if path else 'no home folder is known'}")
 
 
+EXAMPLES = (
+    "  %%larik -m anthropic/claude-opus-5 -o answer           a cell of its own; the lines under it are the question:",
+    "  Why does revenue drop in March? {sales!stats}",
+    "",
+    "  %%larik --format table -o top                          top is a data frame",
+    "  %%larik --preview                                      what would be sent, and its price",
+    "  %model ollama/qwen3-coder                              go on with another model",
+    "  %routing worker=groq/openai/gpt-oss-120b budget=2      a role's model, and a limit in dollars",
+    "  %larik fix -m scripted/demo                            the cell that failed, set right by that model",
+    "  %larik keys add anthropic                              type a key in, for this notebook",
+)
+"""What `help_text` shows first; a test reads each as its magic would."""
+
+
 def help_text() -> str:
     """Return what `%larik help` shows, made from the tables that parsing uses."""
     options = [(f"  {option.spelled}", option.does) for option in OPTIONS]
@@ -439,15 +461,18 @@ def help_text() -> str:
     return "\n".join(
         [
             "%%larik [options]      ask: the question under it, {names} replaced by the notebook's values",
-            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image  {err} its traceback",
-            "                       {f} source  {Out[3]} a result  @data.csv a file of this folder",
+            "                       {df} columns and a few rows  {df!schema} no values  {fig} an image",
+            "                       {err} its traceback  {f} source  {Out[3]} a result  @data.csv a file of this folder",
             "%larik [options] text  ask in one line; its value is the answer (a larik_nb.Message)",
             '                       a line that ends in ? asks IPython for help, so quote it: %larik -p "why?"',
+            "",
+            "examples",
+            *EXAMPLES,
             "",
             "options",
             *(_beside(left, right) for left, right in options),
             "",
-            "commands",
+            "commands; model, routing, effort and model_settings also as %model … where that name is free",
             *(_beside(left, right) for left, right in commands),
         ]
     )
@@ -461,9 +486,7 @@ def _beside(left: str, right: str) -> str:
 
 
 VERBS = {
-    "model": Verb(
-        "show the model that is asked, or go on with another; %model where that name is free", model, 1, "[MODEL]"
-    ),
+    "model": Verb("show the model that is asked, or go on with another", model, 1, "[MODEL]"),
     "status": Verb("show the model, the conversation and what it has used", _of_conversation(_status), 1, "[SESSION]"),
     "history": Verb("show what was said", _of_conversation(_history), 1, "[SESSION]"),
     "reset": Verb("forget what was said", _of_conversation(_reset), 1, "[SESSION]"),
@@ -471,26 +494,26 @@ VERBS = {
         "show what was spent, by model, role, cell and turn, beside the budget", _of_conversation(_cost), 1, "[SESSION]"
     ),
     "routing": Verb(
-        "show every role with its model, or change them; %routing where that name is free",
+        "show every role with its model, or change them",
         routing,
         value="[ROLE=MODEL …|budget=USD|preset NAME [--dry-run]|suggest [ROLE [PRESET]]]",
         takes=r"(?:\S+=\S*(?:\s+|$))*|suggest(?: \S+){0,2}|preset(?: [\w-]+)?(?: --dry-run)?",
     ),
     "effort": Verb(
-        "show how hard models are to think, or set it for this notebook; %effort where that name is free",
+        "show how hard models are to think, or set it for this notebook",
         effort,
         1,
         "[LEVEL|auto]",
     ),
     "model_settings": Verb(
-        "show what is set for a model and what is sent of it, or set it; %model_settings where that name is free",
+        "show what is set for a model and what is sent of it, or set it",
         model_settings,
         value="[MODEL] [NAME=VALUE …]",
         takes=r"\S*(?:\s+[a-z_]+=\S*)*",
     ),
     "models": Verb("list the models that providers have now, with prices", _models, 1, "[PROVIDER]"),
     "keys": Verb(
-        "show where each key comes from, or take one in, for this notebook or into the system's keyring",
+        "show where keys come from, or take one in, for now or into the system's keyring",
         _keys,
         value="[add PROVIDER [keyring]]",
         takes=r"(?:add \S+(?: keyring)?)?",
@@ -499,11 +522,14 @@ VERBS = {
     "fix": Verb(
         "ask for the cell that failed set right: its change is shown, and made on a yes",
         _fix,
-        value="[--cell ID] [--insert]",
+        value="[--cell ID] [-m MODEL] [--insert]",
         takes=_OF_CELL,
     ),
     "explain": Verb(
-        "ask why the last failed cell failed, or what a cell does", _explain, value="[--cell ID]", takes=_OF_CELL
+        "ask why the last failed cell failed, or what a cell does",
+        _explain,
+        value="[--cell ID] [-m MODEL]",
+        takes=_OF_CELL,
     ),
     "debug": Verb("show the traceback of the last failure, keys masked", _debug),
     "help": Verb("show this", show_help),

@@ -106,7 +106,7 @@ async def listings(config: Config, wanted: Sequence[str] = (), *, timeout_s: flo
     told = [task.result() for task in asked]
     found = (*told[: len(chosen)], *(listing for listing in told[len(chosen) :] if not listing.error))
     if not found:
-        remedy = "Set a key, such as ANTHROPIC_API_KEY, start a local server, or name a provider"
+        remedy = "Type a key in: %larik keys add anthropic, set one such as ANTHROPIC_API_KEY, or start a local server"
         raise ConfigError("no provider is set up", remedy=remedy)
     return found
 

@@ -187,6 +187,14 @@ def test_what_follows_a_table_is_no_row_of_it(text: str, end: str):
     assert expand(text, {"t": pd.DataFrame({"a": [1]})}).endswith(f"| --- | --- |\n{end}")
 
 
+@pytest.mark.parametrize("form", ["stats", "csv"])
+def test_lines_that_hang_together_begin_and_end_on_their_own(form: str):
+    table = pd.DataFrame({"a": [1, 2]})
+    alone = expand(f"{{t!{form}}}", {"t": table})
+
+    assert expand(f"Why {{t!{form}}} so?", {"t": table}) == f"Why \n\n{alone}\n\n so?"
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from larik_nb.errors import ConfigError
 from larik_nb.notebook.options import OPTIONS, Asked, parse
-from larik_nb.notebook.verbs import VERBS, check_slip, find, help_text
+from larik_nb.notebook.verbs import EXAMPLES, VERBS, check_slip, find, help_text
 
 
 def test_values_arrive_unchanged_and_the_rest_is_text():
@@ -43,6 +43,7 @@ def test_lines_are_read(line: str, asked: Asked):
         ("--zzz", "Options: --model"),
         ("-m", "--model wants a value. Write -m, --model MODEL"),
         ("--effort hard x", 'unknown effort "hard". One of minimal, low'),
+        ("--format tabel x", 'unknown format "tabel". Closest: table. One of markdown'),
         ("--format pdf x", 'unknown format "pdf". One of markdown, code, json'),
         ("--format html --schema S x", "--schema is for JSON, not for --format html"),
         ("--schema a.b x", "cannot be a variable's name"),
@@ -68,6 +69,8 @@ def test_a_verb_is_one_only_when_its_line_is_no_question():
     assert find("explain this to me") is None
     assert find("fix --cell a1 --insert") is not None
     assert find("fix my code") is None
+    assert find("explain -m scripted/demo") is not None
+    assert find("fix --model=scripted/demo --insert") is not None
 
 
 def test_help_names_every_option_and_command():
@@ -85,6 +88,41 @@ def test_a_lone_word_that_is_nearly_a_command_is_no_question(word: str, verb: st
     assert caught.value.message == f'no command {word}. Closest: {verb}. To ask it: %larik -p "{word}"'
 
 
-@pytest.mark.parametrize("line", ["hello", "why", "Hi", "histroy of rome", "-p histroy", "", "статус"])
+def test_a_command_with_an_option_it_does_not_take_is_no_question():
+    with pytest.raises(ConfigError) as caught:
+        check_slip("history --all")
+
+    assert caught.value.message == (
+        '%larik history does not take --all. Write: %larik history [SESSION]. To ask it: %larik -p "…"'
+    )
+
+
+def test_the_examples_of_the_help_are_read_as_their_magics_read_them():
+    lines = [example.split("  ")[1] for example in EXAMPLES if example.startswith("  %")]
+
+    assert {line.split()[0] for line in lines} == {"%%larik", "%model", "%routing", "%larik"}
+    for magic, _, rest in (line.partition(" ") for line in lines):
+        if magic == "%%larik":
+            assert parse(rest).text == ""
+        else:
+            assert find(rest if magic == "%larik" else f"{magic[1:]} {rest}") is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cost - benefit?",
+        "status quo -- and then?",
+        "help me with gcc -O2",
+        "why -x is positive",
+        "hello",
+        "why",
+        "Hi",
+        "histroy of rome",
+        "-p histroy",
+        "",
+        "статус",
+    ],
+)
 def test_other_lines_are_questions(line: str):
     check_slip(line)

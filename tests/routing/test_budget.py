@@ -92,14 +92,16 @@ def test_nothing_is_sent_once_the_money_is_spent(ledger: Ledger):
         world.ask()
 
     assert len(world.inner.requests) == 1
-    assert str(caught.value) == "budget reached: $1.00 of $1.00. Nothing was sent.  %routing budget=2"
+    assert str(caught.value) == "budget reached: $1.00 of $1.00 is spent. Nothing was sent. Raise it: %routing budget=2"
 
 
 def test_nothing_is_sent_that_is_expected_to_go_beyond(ledger: Ledger):
     world = World(ledger, [cents(95), "never"], prices=Prices(0.10))
     world.ask()
 
-    with pytest.raises(BudgetExceeded, match=r"\$0\.95 of \$1\.00, and this is expected to cost \$0\.1\. Nothing"):
+    with pytest.raises(
+        BudgetExceeded, match=r"\$0\.95 of \$1\.00 is spent, and this is expected to cost \$0\.1\. Nothing"
+    ):
         world.ask()
 
     assert len(world.inner.requests) == 1

@@ -46,6 +46,7 @@ describe('names and files', () => {
   it.each<[string, string[]]>([
     ['{df}', ['name:{df}']],
     ['a{df}b', ['name:{df}']],
+    ['{df!stats} {Out[3]!image} {df!} {!a}', ['name:{df!stats}', 'name:{Out[3]!image}']],
     ['{df.shape[0]} {row["a b"]} {größe}', ['name:{df.shape[0]}', 'name:{row["a b"]}', 'name:{größe}']],
     ['{{df}} {"a": 1} {a: 1} {df', []],
     ['see @data/sales.csv, @src/', ['file:@data/sales.csv', 'file:@src/']],

@@ -45,8 +45,8 @@ export interface IStream {
 /** The magic ahead of a cell that is prose, or of a line that is. */
 export const MAGIC = /^\s*%%?larik(?=\s|$)/;
 
-// A value named in braces, as the kernel finds it: `{df}`, `{df.shape[0]}`, `{row["a"]}`; a doubled brace is text.
-const NAME = /^\{[\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}_][\p{L}\p{N}_]*|\[-?\d+\]|\['[^'\\]*'\]|\["[^"\\]*"\])*\}(?!\})/u;
+// A value named in braces, as the kernel finds it: `{df}`, `{df.shape[0]}`, `{row["a"]}`, `{df!stats}`; a doubled brace is text.
+const NAME = /^\{[\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}_][\p{L}\p{N}_]*|\[-?\d+\]|\['[^'\\]*'\]|\["[^"\\]*"\])*(?:![a-z]+)?\}(?!\})/u;
 // A file named in the text: `@data.csv`, `@src/io.py`, `@"my notes.md"`; an address such as a@b is none.
 const FILE = /^@(?:"[^"]+"|'[^']+'|[\p{L}\p{N}_~./-]*[\p{L}\p{N}_~/-])/u;
 const OPTION = /^--?[A-Za-z][\w-]*/;

@@ -1,13 +1,15 @@
 import { CodeCell } from '@jupyterlab/cells';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { MAGIC } from '../prose/scan';
+
+/** A magic of ours ahead of a cell. */
+const OURS = /^\s*%%?(?:larik|model|routing|effort|model_settings)(?=\s|$)/;
 
 /** Whether a cell failed in a way that a model can help with. */
 export function isFixable(cell: CodeCell): boolean {
   const [first = ''] = cell.model.sharedModel.getSource().trimStart().split('\n', 1);
-  // A question that failed is told by its own line what to do.
-  return !MAGIC.test(first) && hasFailed(cell);
+  // What failed in a magic of ours is told by its own line what to do.
+  return !OURS.test(first) && hasFailed(cell);
 }
 
 function hasFailed(cell: CodeCell): boolean {

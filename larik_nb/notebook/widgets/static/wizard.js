@@ -38,7 +38,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
   const typical = h('div', { class: 'larik-quiet' });
   const lines = (name, style) => h('div', { class: `larik-wizard-diff ${style}`, role: 'group', 'aria-label': name, tabindex: '0', hidden: true });
   const diff = lines('What saving changes', '');
-  const theirs = lines('What somebody else saved meanwhile', 'larik-wizard-theirs');
+  const theirs = lines('What was saved elsewhere meanwhile', 'larik-wizard-theirs');
   const note = h('div', { class: 'larik-wizard-note', hidden: true });
   const help = h('dl', { class: 'larik-wizard-help', hidden: true });
   const save = h('button', { class: 'larik-main', on: { click: () => post({ type: 'save' }) } }, 'Save ', mark('s'));
@@ -394,7 +394,7 @@ export default panel(({ model, el, h, on, send, heard, say, signal }) => {
     drawPresets();
     drawRows();
     drawBudget();
-    drawDiff(theirs, 'somebody else saved meanwhile', view.theirs);
+    drawDiff(theirs, 'saved elsewhere meanwhile', view.theirs);
     drawDiff(diff, [`saving writes to ${view.file}; as text `, h('code', {}, view.words)], view.diff);
     save.disabled = !view.changes;
     leave.replaceChildren(view.changes ? 'Discard ' : 'Close ', mark('Esc'));
