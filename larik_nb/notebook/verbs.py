@@ -315,6 +315,7 @@ def routing(magics: LarikMagics, line: str) -> None:
     _show(magics, text, rows)
     if words:
         _refresh_wizards()
+        magics.say_status(magics.session(None))
 
 
 def _open_wizard(magics: LarikMagics, config: Config) -> None:

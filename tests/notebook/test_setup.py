@@ -64,6 +64,8 @@ def test_routing_changes_the_settings_and_says_what_and_where(kernel: Kernel, fi
         "budget.session_usd: (none) → 5\n"
         f"saved in {file}"
     )
+    (state,) = [m["data"] for m in ran.of("comm_msg") if m["data"].get("type") == "state"]
+    assert state["budget_usd"] == 5
     kernel.run("%routing budget=")
     ran = kernel.run("%%larik -m worker\nhi")
     assert not ran.error
