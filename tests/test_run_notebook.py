@@ -111,6 +111,7 @@ def _final(text: str) -> dict[str, object]:
         "a fence",
         "the waiting line",
         "the bar in its place",
+        "what the bar tells",
         "a notice first",
         "told otherwise: all of it",
     ],

@@ -442,15 +442,15 @@ def show_help(magics: LarikMagics, _: str = "") -> None:
 
 
 EXAMPLES = (
-    "  %%larik -m anthropic/claude-opus-5 -o answer           a cell of its own; the lines under it are the question:",
+    "  %%larik -m anthropic/claude-opus-5 -o answer       a cell; the lines below are the question:",
     "  Why does revenue drop in March? {sales!stats}",
     "",
-    "  %%larik --format table -o top                          top is a data frame",
-    "  %%larik --preview                                      what would be sent, and its price",
-    "  %model ollama/qwen3-coder                              go on with another model",
-    "  %routing worker=groq/openai/gpt-oss-120b budget=2      a role's model, and a limit in dollars",
-    "  %larik fix -m scripted/demo                            the cell that failed, set right by that model",
-    "  %larik keys add anthropic                              type a key in, for this notebook",
+    "  %%larik --format table -o top                      top is a data frame",
+    "  %%larik --preview                                  what would be sent, and its price",
+    "  %model ollama/qwen3-coder                          go on with another model",
+    "  %routing worker=groq/openai/gpt-oss-120b budget=2  a role's model, and a limit in dollars",
+    "  %larik fix -m scripted/demo                        the cell that failed, set right by that model",
+    "  %larik keys add anthropic                          type a key in, for this notebook",
 )
 """What `help_text` shows first; a test reads each as its magic would."""
 
