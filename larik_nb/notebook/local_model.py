@@ -37,6 +37,16 @@ def offer(route: Route, *, can_ask: bool) -> Talk[None]:
             run(["fetch", model.name, "--yes"])
 
 
+def is_here(spec: str) -> bool:
+    """Return False for a small model of this machine's own that was not fetched yet."""
+    from larik_nb.providers.local import LocalProvider, cache, table
+
+    provider, _, name = spec.partition("/")
+    if provider.lower() != LocalProvider.name:
+        return True
+    return all(cache.is_present(model) for model in table.models() if model.name == name)
+
+
 def _missing(name: str) -> Model | None:
     from larik_nb.providers.local import cache, table
 

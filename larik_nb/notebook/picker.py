@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import ConfigError
-from larik_nb.notebook import display
+from larik_nb.notebook import display, local_model
 from larik_nb.providers import credentials
 from larik_nb.providers._listing import Listed, is_set_up
 from larik_nb.providers._presets import names, route
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from larik_nb.providers._presets import Route
 
 ABILITIES = ("vision", "tools", "thinking")
-OK, NO_KEY = "ok", "no key"
+OK, NO_KEY, NOT_FETCHED = "ok", "no key", "not fetched"
 _LONGEST_ID = 120
 
 
@@ -38,7 +38,7 @@ class Offer:
         window: "1M"; empty when unknown.
         price: "$2/$10", "free (plan)" or "price unknown".
         abilities: Of `ABILITIES`, those it is known to have.
-        state: "ok", "cooling 38 s (rate limited)", "no key", or why its provider did not answer.
+        state: "ok", "cooling 38 s (rate limited)", "no key", "not fetched", or why its provider did not answer.
         is_ready: It can be asked now.
         ends: The last day on which it is served, where one is known.
     """
@@ -241,12 +241,14 @@ class Shelf:
         return self._cooldowns.cooling()
 
     def state(self, spec: str, cooling: Mapping[str, str] | None = None) -> str:
-        """Return whether a model can be asked: "ok", "cooling 38 s (…)", "no key"."""
+        """Return whether a model can be asked: "ok", "cooling 38 s (…)", "no key", "not fetched"."""
         provider = spec.partition("/")[0].lower()
         waits = (self.cooling() if cooling is None else cooling).get(spec)
         if waits:
             return waits
-        return OK if self._keys.get(provider, True) else NO_KEY
+        if not self._keys.get(provider, True):
+            return NO_KEY
+        return OK if local_model.is_here(spec) else NOT_FETCHED
 
 
 def price(price: Price | None, free: str) -> str:

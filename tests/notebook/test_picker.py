@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,10 +28,14 @@ def one(shelf: Shelf, spec: str) -> Offer:
     return next(offer for offer in shelf.offers() if offer.spec == spec)
 
 
-def test_the_catalog_is_there_at_once_and_what_has_no_key_comes_last() -> None:
+def test_the_catalog_is_there_at_once_and_what_cannot_be_asked_comes_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LARIK_CACHE_DIR", str(tmp_path))
     states = [offer.state for offer in shelf({"GEMINI_API_KEY": "k" * 20}).offers()]
-    assert states.index("no key") == states.count("ok")
-    assert {"ok", "no key"} == set(states)
+    ready = states.count("ok")
+    assert set(states[:ready]) == {"ok"}
+    assert set(states[ready:]) == {"no key", "not fetched"}
 
 
 def test_a_line_has_window_price_abilities_and_state() -> None:
@@ -119,3 +124,12 @@ def test_choosing_goes_on_with_the_model_and_a_wrong_name_is_told(monkeypatch: p
 
     panel.heard({"type": "choose", "spec": "a/b"})
     assert (chosen, panel.twin()["text/plain"], panel.is_open) == (["a/b"], "now a/b", False)
+
+
+def test_a_small_model_of_this_machine_says_that_it_was_not_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LARIK_CACHE_DIR", str(tmp_path))
+
+    assert shelf({}).state("local/smollm2-135m") == "not fetched"
+    assert shelf({}).state("local/mine.gguf") == "ok"
