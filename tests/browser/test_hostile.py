@@ -56,10 +56,14 @@ FORMULA = "from IPython.display import Markdown\nMarkdown('$\\\\frac{1}{2}$ and 
 CELLS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].outputArea.node"
 
 
+def _is_stopped(request: Any) -> bool:
+    return "csp" in (request.failure or "").lower()
+
+
 def test_an_attack_stays_text(lab: Lab, page: Any) -> None:
     """In the stream, the thinking, the model's name and an HTML frame; judged by what the browser did."""
-    wanted: list[str] = []
-    page.on("request", lambda request: wanted.append(request.url))
+    wanted: list[Any] = []
+    page.on("request", lambda request: wanted.append(request))
     file = lab.notebook("hostile", SETUP, "%%larik\nq", FORMULA, "%%larik --format html\nq", "%%larik\nq", FORMULA)
     lab.open(page, file)
     lab.run(page, 0)
@@ -70,7 +74,9 @@ def test_an_attack_stays_text(lab: Lab, page: Any) -> None:
     page.wait_for_timeout(1_500)
 
     assert page.evaluate("() => window.larikPwned") is None
-    assert [url for url in wanted if not url.startswith((lab.url, "data:", "blob:"))] == []
+    strangers = [request for request in wanted if not request.url.startswith((lab.url, "data:", "blob:"))]
+    # Now and then the browser tells of a request that the frame's policy then stops, before anything has left.
+    assert [(request.url, request.failure) for request in strangers if not _is_stopped(request)] == []
     output = f"({CELLS})(1)"
     assert (
         page.evaluate(f"() => {output}.querySelectorAll('script, iframe, img, link, meta, base, style, form').length")
