@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser._axe import serious_faults
-from tests.browser.conftest import ARTIFACTS, wait
+from tests.browser.conftest import ARTIFACTS, RUN_CELL, wait
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Lab
@@ -43,12 +43,6 @@ ACTIVATE = """([index, mode]) => {
   notebook.mode = mode;
   notebook.activate();
 }"""
-RUN_FAILING = """async index => {
-  const notebook = window.jupyterapp.shell.currentWidget.content;
-  notebook.deselectAll();
-  notebook.activeCellIndex = index;
-  await window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 TYPE = "([index, source]) => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.setSource(source)"
 FIX = ".larik-FixRow-button"
 PICKER = ".larik-ModelPicker"
@@ -82,7 +76,7 @@ def test_an_error_can_be_fixed_by_one_click(lab: Lab, page: Any) -> None:
     """The cell below asks for it, about what stands in the cell now and not what ran; asked again it is the same cell."""
     lab.open(page, lab.notebook("fix", LOAD + STAND_IN, FAILS, "print('fine')"))
     lab.run(page, 0)
-    wait(page, RUN_FAILING, 1)
+    wait(page, RUN_CELL, 1)
     lab.run(page, 2)
     assert page.locator(FIX).count() == 1
     assert page.locator(FIX).is_visible()
@@ -111,7 +105,7 @@ def _ask_to_fix(lab: Lab, page: Any, name: str) -> None:
     """Have a fix proposed, and the question asked whether to apply it."""
     lab.open(page, lab.notebook(name, LOAD + MENDS, FAILS))
     lab.run(page, 0)
-    wait(page, RUN_FAILING, 1)
+    wait(page, RUN_CELL, 1)
     page.locator(FIX).click(no_wait_after=True)
     page.locator("button.larik-main", has_text="Yes").wait_for()
 
@@ -141,13 +135,13 @@ def test_a_fix_is_not_put_over_what_was_typed_meanwhile(lab: Lab, page: Any) -> 
 def test_there_is_no_button_without_our_kernel_side_nor_on_a_question_that_failed(lab: Lab, page: Any) -> None:
     """It shows as soon as the extension is loaded, and goes when the error does."""
     lab.open(page, lab.notebook("quiet", "1 / 0", LOAD, "%%larik -m nope/nope\nhi", "print('mended')"))
-    wait(page, RUN_FAILING, 0)
+    wait(page, RUN_CELL, 0)
     _says(page, 0, "ZeroDivisionError")
     assert not page.locator(FIX).is_visible()
 
     lab.run(page, 1)
     page.locator(FIX).wait_for(state="visible")
-    wait(page, RUN_FAILING, 2)
+    wait(page, RUN_CELL, 2)
     _says(page, 2, "nope")
     assert page.locator(f"{FIX} >> visible=true").count() == 1
 
@@ -292,7 +286,7 @@ def test_dark_theme(lab: Lab, page: Any) -> None:
     lab.open(page, lab.notebook("dark", LOAD, PROMPT, FAILS))
     _theme(page, "Dark")
     lab.run(page, 0)
-    wait(page, RUN_FAILING, 2)
+    wait(page, RUN_CELL, 2)
     page.locator(FIX).wait_for(state="visible")
     page.wait_for_function(f"() => ({PIECES})([1, 'name']).length > 0")
 
@@ -316,7 +310,7 @@ def test_the_settings_turn_each_part_off(lab: Lab, page: Any) -> None:
         wait(page, SAVE, '{"statusItem": false, "highlighting": false, "buttons": false}')
         lab.open(page, file)
         lab.run(page, 0)
-        wait(page, RUN_FAILING, 1)
+        wait(page, RUN_CELL, 1)
         page.wait_for_function("() => window.jupyterapp.commands.isEnabled('larik-nb:fix-cell')")
         assert page.locator(FIX).is_hidden()
         assert page.locator(".larik-ModelItem").is_hidden()
@@ -324,7 +318,7 @@ def test_the_settings_turn_each_part_off(lab: Lab, page: Any) -> None:
     finally:
         wait(page, SAVE, "{}")
     lab.open(page, file)
-    wait(page, RUN_FAILING, 1)
+    wait(page, RUN_CELL, 1)
     page.locator(FIX).wait_for(state="visible")
     assert page.locator(".larik-ModelItem").is_visible()
 
@@ -408,7 +402,7 @@ def test_the_real_list_of_models_and_a_choice_that_cannot_be(lab: Lab, page: Any
 def test_help_below_an_error_is_reached_by_keys(lab: Lab, page: Any) -> None:
     lab.open(page, lab.notebook("keys", LOAD + STAND_IN, FAILS))
     lab.run(page, 0)
-    wait(page, RUN_FAILING, 1)
+    wait(page, RUN_CELL, 1)
     page.locator(FIX).wait_for(state="visible")
     page.evaluate(ACTIVATE, [1, "command"])
     for _ in range(30):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 import pytest
 
+from tests.browser._axe import serious_faults
 from tests.browser.conftest import ARTIFACTS, OUTPUTS, wait
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-ROOT = Path(__file__).resolve().parents[2]
-AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
 KEY = "sk-browser-0123456789abcdef"
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODELS = 600
@@ -103,19 +102,6 @@ def until(page: Any, node: str, wanted: str) -> None:
         arg=[node, wanted],
         timeout=15_000,
     )
-
-
-def serious(page: Any, node: str) -> list[str]:
-    """Return what axe-core finds serious or worse in a widget."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: make labextension")
-    page.evaluate(AXE.read_text())
-    found = wait(page, "async node => (await axe.run(node, {resultTypes: ['violations']})).violations", node)
-    return [
-        f"{fault['id']}: {fault['help']}: {[each['html'][:300] for each in fault['nodes']]}"
-        for fault in found
-        if fault["impact"] in ("serious", "critical")
-    ]
 
 
 def picture(page: Any, node: str, name: str) -> None:
@@ -330,21 +316,21 @@ def test_nothing_serious_for_those_who_do_not_see_it(
     until(page, CARD, "600 models")
     page.keyboard.press("p")
     until(page, CARD, "what changes")
-    assert serious(page, CARD) == []
+    assert serious_faults(page, CARD) == []
     picture(page, CARD, f"wizard-{theme}")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_selector(f"{CARD} [role=option]")
-    assert serious(page, CARD) == []
+    assert serious_faults(page, CARD) == []
     picture(page, CARD, f"wizard-list-{theme}")
     show(lab, page, 2, PICKER)
     until(page, PICKER, "models")
-    assert serious(page, PICKER) == []
+    assert serious_faults(page, PICKER) == []
     picture(page, PICKER, f"picker-{theme}")
     for index in (3, 4):
         lab.run(page, index)
     show(lab, page, 5, METER)
-    assert serious(page, METER) == []
+    assert serious_faults(page, METER) == []
     picture(page, METER, f"meter-{theme}")
 
 
