@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser import test_extension as parts
-from tests.browser.conftest import wait
+from tests.browser.conftest import RUN_CELL, wait
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Lab
@@ -25,7 +25,7 @@ def test_a_turn_and_a_fix_in_notebook_7(lab: Lab, page: Any) -> None:
     parts._says(page, 1, "scripted/demo · ")
     assert page.locator(".larik-ModelItem").count() == 0
 
-    wait(page, parts.RUN_FAILING, 2)
+    wait(page, RUN_CELL, 2)
     page.locator(parts.FIX).click()
     parts._says(page, 3, "fix of totl = 1")
     parts._picture(page, "notebook 7")

@@ -335,7 +335,7 @@ def test_a_flood_of_one_question_is_answered_once(comms: list[FakeComm]) -> None
 def test_a_page_is_told_what_is_known_of_models_and_the_ones_that_can_be_asked_first() -> None:
     from larik_nb.config import Config
 
-    shelf = Shelf(Config.load({"anthropic_api_key": "sk-ant-test"}))
+    shelf = Shelf(Config.load({"providers": {"anthropic": {"api_key": "sk-ant-test"}}}, env={}))
     shelf.heard(Listing(provider="openai", error="timed out"))
     said = picking.listed(shelf, asking=True)
 
