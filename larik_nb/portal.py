@@ -226,28 +226,13 @@ class _Reader(Iterator[T]):
         """Whether the source's end is there; items before it may still be waiting."""
         return self._pipe.ended.is_set()
 
-    async def stirred(self, timeout_s: float, *, beat_s: float, is_stopped: Callable[[], bool]) -> None:
+    async def stirred(self, timeout_s: float) -> None:
         """Wait up to `timeout_s` seconds for the first item, or once it is there for the end, on any loop.
 
         As with `ended`, items behind the first wake nobody.
-
-        Args:
-            timeout_s: Seconds to wait at most.
-            beat_s: Seconds that the loop sleeps at most, to hear an interrupt. A beat wakes no task.
-            is_stopped: Asked at every beat, ends the wait.
         """
         running = asyncio.get_running_loop()
-        until = running.time() + timeout_s
         woken = running.create_future()
-        timer: asyncio.TimerHandle
-
-        def beat() -> None:
-            nonlocal timer
-            left = until - running.time()
-            if left <= 0 or is_stopped():
-                wake()
-            else:
-                timer = running.call_later(min(left, beat_s), beat)
 
         def wake() -> None:
             if not woken.done():
@@ -255,7 +240,7 @@ class _Reader(Iterator[T]):
 
         had_items = self._pipe.has_items
         self._pipe.alarm = lambda: _on(running, wake)
-        timer = running.call_later(min(timeout_s, beat_s), beat)
+        timer = running.call_later(timeout_s, wake)
         try:
             # Looked at once the alarm is set: what came before it rings nobody.
             if not self._pipe.ended.is_set() and self._pipe.has_items == had_items:

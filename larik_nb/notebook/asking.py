@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larik_nb.notebook import display
 from larik_nb.notebook.interrupts import at_once
-from larik_nb.notebook.steps import HEARTBEAT_S, Steps
+from larik_nb.notebook.steps import Steps
 
 if TYPE_CHECKING:
     from larik_nb.notebook.widgets.question import Card
@@ -26,7 +26,9 @@ T = TypeVar("T")
 READY_S = 1.5
 """How long the page may take to draw a card before the question is typed at instead."""
 
-_LOOK_S = HEARTBEAT_S / 2
+_LOOK_S = 0.05
+"""Seconds between two looks for an answer: an interrupt reaches a loop that sleeps only when it next wakes."""
+
 _TRIES = 3
 
 

@@ -190,9 +190,6 @@ class View(Protocol):
     def pause(self) -> float:
         """Return the seconds until it may be time."""
 
-    def is_stopped(self) -> bool:
-        """Return whether the user wants no more; the next `tick` says so."""
-
 
 class Once:
     """Publishes the finished answer and nothing before."""
@@ -210,10 +207,6 @@ class Once:
     def pause(self) -> float:
         """Return one frame."""
         return FRAME_S
-
-    def is_stopped(self) -> bool:
-        """Return False: there is nothing to stop it with."""
-        return False
 
     def finish(self, bundle: Bundle | None) -> None:
         """Publish what stays."""
@@ -330,13 +323,9 @@ class Live(_Paced):
         Raises:
             KeyboardInterrupt: The user pressed Stop.
         """
-        if self.is_stopped():
+        if self._gauge is not None and self._gauge.is_stopped:
             raise KeyboardInterrupt
         super().tick()
-
-    def is_stopped(self) -> bool:
-        """Return whether Stop was pressed."""
-        return self._gauge is not None and self._gauge.is_stopped
 
     def _draw(self) -> int:
         messages = self._gauge.follow(self.screen, self._head) if self._gauge is not None else 0
@@ -453,25 +442,23 @@ class Nested(_Paced):
 class Wait:
     """A wait for what a reader brings: its first item, or with `until_end` its end, `seconds` at most.
 
-    Blocking and awaiting bring the same answer, whether it is there. The awaiting one stops early once `is_stopped`.
+    Blocking and awaiting bring the same answer, whether it is there. An interrupt that does not wake the loop, and
+    Stop, are heard when the wait is over: each wake costs more than what there is to do in it.
     """
 
-    def __init__(
-        self, reader: _Reader[StreamEvent], seconds: float, *, until_end: bool, is_stopped: Callable[[], bool]
-    ) -> None:
+    def __init__(self, reader: _Reader[StreamEvent], seconds: float, *, until_end: bool) -> None:
         self._reader = reader
         self._seconds = seconds
         self._until_end = until_end
-        self._is_stopped = is_stopped
 
     def block(self) -> bool:
         """Wait, and let nobody else run."""
         return self._reader.ended(self._seconds) if self._until_end else self._reader.ready(self._seconds)
 
     async def rest(self) -> bool:
-        """Wait in heartbeats, and let the loop run meanwhile."""
-        if not self._is_there() and not self._is_stopped():
-            await self._reader.stirred(self._seconds, beat_s=steps.HEARTBEAT_S, is_stopped=self._is_stopped)
+        """Wait, and let the loop run meanwhile."""
+        if not self._is_there():
+            await self._reader.stirred(self._seconds)
         return self._is_there()
 
     def _is_there(self) -> bool:
@@ -485,12 +472,12 @@ def watch(reader: _Reader[StreamEvent], answer: Answer, view: View) -> steps.Ste
         BaseException: What the source raised.
     """
     view.start()
-    while not (yield Wait(reader, FRAME_S, until_end=False, is_stopped=view.is_stopped)):
+    while not (yield Wait(reader, FRAME_S, until_end=False)):
         view.tick()
     while True:
         _take(reader, answer)
         view.tick()
-        if (yield Wait(reader, view.pause(), until_end=True, is_stopped=view.is_stopped)):
+        if (yield Wait(reader, view.pause(), until_end=True)):
             break
     _take(reader, answer)
 

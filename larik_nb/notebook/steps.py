@@ -12,9 +12,6 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-HEARTBEAT_S = 0.1
-"""Seconds that are awaited at a stretch at most: an interrupt reaches a loop that sleeps only when it next wakes."""
-
 
 class Pause(Protocol):
     """Something to wait for."""

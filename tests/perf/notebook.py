@@ -4,7 +4,9 @@
 
 Prints for each answer: the kernel's CPU, display messages, the most of them in any second, their bytes as a multiple of
 the text, when the first frame showed, and how long after the server's last byte the last frame came. Also the CPU of
-`%load_ext` in a running kernel, and of the first answer that takes long enough for a bar, whose import is paid once. The server is another process. Exits 1 where a figure is over its limit.
+`%load_ext` in a running kernel, and of the first answer that takes long enough for a bar, whose import is paid once. The
+server is another process. Exits 1 where a figure is over its limit each of three times: others on the machine can only
+add to what an answer costs, so the least is the answer's own.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ ANSWERS = {
     "50,000 characters at once": "fake:n=6250",
 }
 CPU_S, MESSAGES, A_SECOND, LAST_MS, LOAD_MS = 0.45, 160, 10, 50.0, 30.0
+ROUNDS = 3
 TIMES_TEXT, TIMES_LONG = 5.0, 3.0
 """Bytes on the way to the page for each of the answer's, the long answer's less: two of them are what stays."""
 
@@ -43,6 +46,16 @@ begun = time.process_time()
 get_ipython().run_line_magic("load_ext", "larik_nb")
 loaded_ms = (time.process_time() - begun) * 1e3
 """
+
+
+def least(kernel: Kernel, name: str) -> dict[str, float]:
+    """Return the least of each figure, of as many rounds as it takes to be within the limits, three at most."""
+    figures = measure(kernel, ANSWERS[name])
+    for _ in range(ROUNDS - 1):
+        if faults(name, figures):
+            again = measure(kernel, ANSWERS[name])
+            figures = {key: min(value, again[key]) for key, value in figures.items()}
+    return figures
 
 
 def measure(kernel: Kernel, model: str) -> dict[str, float]:
@@ -114,9 +127,9 @@ def main() -> int:
             kernel.run("%%larik --new -m fake/fake:n=200:d=6\nthe first that takes long enough for a bar")
             print(f"{'the first bar':<26} cpu {float(kernel.value('time.process_time()')) - before:.2f} s")
             kernel.run(WATCH)
-            for name, model in ANSWERS.items():
+            for name in ANSWERS:
                 if only in {None, name}:
-                    figures = measure(kernel, model)
+                    figures = least(kernel, name)
                     wrong += faults(name, figures)
                     print(
                         f"{name:<26} " + "  ".join(f"{key} {value:.2f}" for key, value in figures.items()), flush=True
