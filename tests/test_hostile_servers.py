@@ -11,6 +11,7 @@ import struct
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -83,7 +84,12 @@ def session(request: pytest.FixtureRequest, server: Server) -> larik_nb.Session:
     transport: TransportName = request.param
     provider = {"type": "openai-compatible", "base_url": server.url, "api_key": "k"}
     network = {"transport": transport, "stall_timeout_seconds": 5}
-    return larik_nb.Session("p/m", config=Config.load({"providers": {"p": provider}, "network": network}))
+    return larik_nb.Session("p/m", config=_asked_once(provider, network))
+
+
+def _asked_once(provider: dict[str, Any], network: dict[str, Any]) -> Config:
+    """Return settings without retries: the server says the same each time."""
+    return Config.load({"providers": {"p": provider}, "network": network, "max_retries": 0})
 
 
 @pytest.mark.parametrize(
@@ -169,7 +175,7 @@ def test_a_key_that_the_server_sends_back_is_in_no_error(
         pytest.importorskip("aiohttp", reason="the extra `fast` is not installed")
     server.sends = sends(key)
     provider = {"type": "openai-compatible", "base_url": server.url, "api_key": key}
-    config = Config.load({"providers": {"p": provider}, "network": {"transport": transport}})
+    config = _asked_once(provider, {"transport": transport})
 
     with pytest.raises(errors.APIError) as caught:
         larik_nb.Session("p/m", config=config).ask("q")
