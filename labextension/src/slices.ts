@@ -2,7 +2,7 @@ import { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
 const MARKDOWN = 'text/markdown';
 
-/** Formulas up to which an output is typeset at once, in a few dozen ms: less than anybody notices. */
+/** Formulas up to which an output, or a part of one, is typeset at once, in a few dozen ms: less than anybody notices. */
 const FEW = 12;
 
 /** How long one slice takes, in ms, and the paragraph that it ends with. */
@@ -19,7 +19,10 @@ const HOLDERS = new Set(
 );
 
 const TEX = /[$\\]/;
-const BEGINS = /\$\$?[^$]*\$\$?|\\[([]|\\begin\{/g;
+const FORMULA = /\$\$?[^$]*\$\$?|\\[([]|\\begin\{/g;
+
+// Where MathJax is told to leave out what is inside, it has to see that it is inside.
+const TOLD = /mathjax_/;
 
 // A reference finds an equation further down only when both are typeset together.
 const REFERENCE = /\\(?:eq)?ref\{/;
@@ -40,7 +43,7 @@ export function sliced(registry: IRenderMimeRegistry): void {
   registry.addFactory({ safe: factory.safe, mimeTypes: [MARKDOWN], createRenderer }, registry.getRank(MARKDOWN));
 }
 
-/** Typesets the formulas of a long output in slices, the page's frames between them, and those of others at once. */
+/** Typesets the formulas of a long output in slices, the page's frames between them, and all others at once. */
 export class SlicedTypesetter implements IRenderMime.ILatexTypesetter {
   /**
    * @param inner typesets one slice.
@@ -78,19 +81,26 @@ export class SlicedTypesetter implements IRenderMime.ILatexTypesetter {
   private runs = new WeakMap<HTMLElement, object>();
 }
 
-/** Whether there are so many formulas that typesetting them at once would be felt, and may be typeset one by one. */
+/** Whether it is an output whose formulas would be felt if they were typeset at once, and may be typeset one by one. */
 function isLong(host: HTMLElement): boolean {
-  const text = host.textContent ?? '';
-  return (text.match(BEGINS)?.length ?? 0) > FEW && !REFERENCE.test(text);
+  return hasMany(host) && host.closest('.jp-OutputArea') !== null && !REFERENCE.test(host.textContent ?? '');
 }
 
-/** The smallest elements, in order, that hold all formulas between them: no formula reaches from one into another. */
+function hasMany(element: Element): boolean {
+  return (element.textContent?.match(FORMULA)?.length ?? 0) > FEW;
+}
+
+/** Small elements, in order, that hold all formulas between them: no formula reaches from one into another. */
 function parts(element: HTMLElement): HTMLElement[] {
   if (!TEX.test(element.textContent ?? '')) {
     return [];
   }
-  const holds = HOLDERS.has(element.tagName) && ![...element.childNodes].some(isTex);
-  return holds ? ([...element.children] as HTMLElement[]).flatMap(parts) : [element];
+  return hasMany(element) && holds(element) ? ([...element.children] as HTMLElement[]).flatMap(parts) : [element];
+}
+
+/** Whether all its formulas are those of the elements in it. */
+function holds(element: HTMLElement): boolean {
+  return HOLDERS.has(element.tagName) && !TOLD.test(element.className) && ![...element.childNodes].some(isTex);
 }
 
 function isTex(node: Node): boolean {

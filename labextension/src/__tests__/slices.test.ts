@@ -19,13 +19,15 @@ class FakeTypesetter implements IRenderMime.ILatexTypesetter {
 }
 
 function shown(html: string): HTMLElement {
-  const host = document.createElement('div');
+  const area = document.body.appendChild(document.createElement('div'));
+  const host = area.appendChild(document.createElement('div'));
+  area.className = 'jp-OutputArea';
   host.innerHTML = html;
-  document.body.append(host);
   return host;
 }
 
-const MANY = '<p>then $x$ and <em>so</em> $y$</p>'.repeat(12);
+const many = (html: string): string => `${html}\n`.repeat(13);
+const MANY = '<p>then $x$ and <em>so</em> $y$</p>'.repeat(12); // two in each: what counts is formulas, not dollars
 
 function typesetter(drawn: () => Promise<void> = () => Promise.resolve()) {
   const inner = new FakeTypesetter();
@@ -51,31 +53,37 @@ describe('formulas of a long output', () => {
     expect(frame).toHaveBeenCalledTimes(4); // one first, then after each 30 ms but the last
   });
 
-  it('are found wherever markdown puts them, in the order of the text', async () => {
+  it.each([
+    ['a table', `<table><tbody>${many('<tr><td>$a$</td><td>b</td></tr>')}</tbody></table>`, Array(13).fill('tr')],
+    ['a list', `<ul>${many('<li>$a$</li>')}</ul>`, Array(13).fill('li')],
+    ['few in a list', '<ol><li>$a$</li><li>$b$</li></ol>', ['ol']],
+    ['an item with text of its own', `<ul><li>$a$<ul>${many('<li>$b$</li>')}</ul></li></ul>`, ['li']],
+    ['a quotation', `<blockquote>${many('<h2>$a$</h2>')}</blockquote>`, Array(13).fill('h2')],
+    ['a fold', `<details><summary>$a$</summary>${many('<p>\\(b\\)</p>')}</details>`, ['summary', ...Array(13).fill('p')]],
+    ['text to be left out', `<div class="mathjax_ignore">${many('<p>$a$</p>')}</div>`, ['div']]
+  ])('are found in %s', async (_, html, found) => {
     const { inner, outer } = typesetter();
-    const cell = '<table><tbody><tr><td>$a$</td><td>b</td></tr></tbody></table>';
-    const list = '<ul><li>$c$<ul><li>$d$</li></ul></li><li><p>\\(e\\)</p></li></ul>';
-    const block = '<blockquote><h2>$f$</h2></blockquote><details><summary>$g$</summary></details>';
-    const host = shown(`${cell}${list}${block}\\begin{align}h\\end{align}<p>none</p>`);
-    const few = shown(`${cell}${list}${block}${MANY}`);
-    await outer.typeset(few);
-    expect(tags(inner.calls).slice(0, 5)).toEqual(['td', 'li', 'p', 'h2', 'summary']);
-    expect(inner.calls[1]?.textContent).toBe('cd'); // an item with text of its own is a part as a whole
-    expect(few.textContent).not.toContain('$');
-
-    inner.calls.length = 0;
-    host.insertAdjacentHTML('beforeend', MANY);
-    await outer.typeset(host);
-    expect(inner.calls).toEqual([host]); // text of the output itself is nobody else's
+    await outer.typeset(shown(`${MANY}${html}<p>no formula</p>`));
+    expect(tags(inner.calls)).toEqual([...Array(12).fill('p'), ...found]);
   });
 
-  it('are typeset at once when they are few, as are references to one another', async () => {
+  it('are found in the text of the output itself', async () => {
+    const { inner, outer } = typesetter();
+    const host = shown(`\\begin{align}a\\end{align}${MANY}`);
+    await outer.typeset(host);
+    expect(inner.calls).toEqual([host]);
+  });
+
+  it('are typeset at once when they are few, refer to one another, or are no output\'s', async () => {
     const { inner, frame, outer } = typesetter();
     const few = shown('<p>$x$</p>'.repeat(12));
     const plain = shown('<p>costs nothing</p>');
     const refers = shown(`${MANY}<p>by \\eqref{last} $z$</p>`);
-    await Promise.all([few, plain, refers].map(host => outer.typeset(host)));
-    expect(inner.calls).toEqual([few, plain, refers]);
+    const cell = shown(MANY); // a markdown cell, no output
+    document.body.append(cell);
+    const all = [few, plain, refers, cell];
+    await Promise.all(all.map(host => outer.typeset(host)));
+    expect(inner.calls).toEqual(all);
     expect(frame).not.toHaveBeenCalled();
   });
 
@@ -97,10 +105,11 @@ describe('formulas of a long output', () => {
   it('are all typeset when an output comes back to the page', async () => {
     const { inner, outer } = typesetter();
     const host = shown(MANY);
+    const area = host.parentElement;
     const first = outer.typeset(host);
     host.remove();
     await first;
-    document.body.append(host);
+    area?.append(host);
     await outer.typeset(host);
     expect(inner.calls).toHaveLength(12);
     expect(host.textContent).not.toContain('$');
