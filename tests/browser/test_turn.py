@@ -156,7 +156,7 @@ def test_a_long_answer_never_blocks_the_page(lab: Lab, page: Any, answer: str, f
     assert longest < 200
     saved(lab, page, file)
     lab.open(page, file)
-    page.wait_for_function(TYPESET, arg=[2, formulas])
+    page.wait_for_function(TYPESET, arg=[2, formulas], timeout=60_000)
 
 
 def blocked(page: Any, cell: int, formulas: int) -> float:
@@ -166,7 +166,7 @@ def blocked(page: Any, cell: int, formulas: int) -> float:
     page.evaluate(START, cell)
     (output,) = finished(page, cell)
     assert len(output["data"]["text/plain"]) > 50_000
-    page.wait_for_function(TYPESET, arg=[cell, formulas])
+    page.wait_for_function(TYPESET, arg=[cell, formulas], timeout=60_000)
     page.wait_for_timeout(1000)
     tasks = own_times(json.loads(browser.stop_tracing())["traceEvents"])
     print(f"tasks over 50 ms: {sum(task > 50 for task in tasks)}, the longest {max(tasks):.0f} ms")
