@@ -1,4 +1,5 @@
 import { commandsPlugin } from './plugins/commands';
+import { formulasPlugin } from './plugins/formulas';
 import { kernelPlugin } from './plugins/kernel';
 import { prosePlugin } from './plugins/prose';
 import { settingsPlugin } from './plugins/settings';
@@ -6,6 +7,6 @@ import { statusModelPlugin } from './plugins/statusModel';
 
 export { ILarikKernel, ILarikSettings, IStatus } from './tokens';
 
-const plugins = [settingsPlugin, kernelPlugin, statusModelPlugin, commandsPlugin, prosePlugin];
+const plugins = [settingsPlugin, kernelPlugin, statusModelPlugin, commandsPlugin, prosePlugin, formulasPlugin];
 
 export default plugins;

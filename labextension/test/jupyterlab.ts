@@ -4,3 +4,4 @@ export const IStatusBar = {};
 export const ITranslator = {};
 export const nullTranslator = { load: () => ({ __: (text: string) => text }) };
 export const Dialog = {};
+export const IRenderMimeRegistry = {};
