@@ -7,7 +7,7 @@ The rows are in `catalog.json`, whose `about` says what they mean. `Catalog` add
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cache
@@ -27,6 +27,8 @@ Sampling = Literal["yes", "no", "effort_none"]
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 _PER_MILLION = 1_000_000
+_TELLING = 3
+"""Characters from which on the beginning of a name says something."""
 _DATED = re.compile(r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2})|-latest)$")
 
 
@@ -275,10 +277,8 @@ class Catalog:
 
     def nearest(self, name: str, *, limit: int = 3) -> tuple[str, ...]:
         """Return the specs that look most like `name`, best first; empty when none comes near."""
-        from difflib import get_close_matches
-
         by_form = {form: model.spec for model in self.models for form in (model.id.lower(), model.spec)}
-        close = get_close_matches(name.lower(), by_form, n=2 * limit, cutoff=0.6)
+        close = _likest(name.lower(), by_form, n=2 * limit, cutoff=0.6)
         return tuple(dict.fromkeys(by_form[form] for form in close))[:limit]
 
     def having(self, word: str, *, limit: int = 3) -> tuple[str, ...]:
@@ -289,11 +289,9 @@ class Catalog:
 
     def alike(self, provider: str, model: str, *, limit: int = 3) -> tuple[str, ...]:
         """Return the provider's own specs that look most like the id `model`, best first; itself is none of them."""
-        from difflib import get_close_matches
-
         name, provider = model.lower(), provider.lower()
         ids = {m.id.lower(): m.spec for m in self.models if m.provider == provider and m.id.lower() != name}
-        return tuple(ids[close] for close in get_close_matches(name, ids, n=limit, cutoff=0.7))
+        return tuple(ids[close] for close in _likest(name, ids, n=limit, cutoff=0.7))
 
     def _sold(self, provider: str, model: str) -> Model | None:
         return next((hit for name in _names(model) if (hit := self._exact.get((provider, name)))), None)
@@ -323,6 +321,16 @@ def _bare(model: str) -> str:
 
 def _words(model: str) -> list[str]:
     return re.findall(r"[a-z]{3,}", model.lower())
+
+
+def _likest(name: str, known: Iterable[str], *, n: int, cutoff: float) -> list[str]:
+    """Return what looks most like `name`, best first; before all others what only says more: "gpt-6-sol" of "gpt-6"."""
+    from difflib import SequenceMatcher, get_close_matches
+
+    known = list(known)
+    longer = [form for form in known if len(name) >= _TELLING and re.match(rf"{re.escape(name)}[-.:@]", form)]
+    longer.sort(key=lambda form: (form[len(name)] == ".", -SequenceMatcher(None, form, name).ratio()))
+    return list(dict.fromkeys([*longer, *get_close_matches(name, known, n=n, cutoff=cutoff)]))[:n]
 
 
 def _utc(at: datetime | None) -> datetime:

@@ -266,6 +266,8 @@ def test_the_nearest_names_are_offered() -> None:
     assert catalog.nearest("claud-sonnet")[0].startswith("anthropic/claude-sonnet-")
     assert catalog.nearest("anthropic/claude-opus5")[0] == "anthropic/claude-opus-5"
     assert "openai/gpt-5" in catalog.nearest("gpt5")
+    assert catalog.nearest("gpt-6")[0] == "openai/gpt-6-sol"  # and not gpt-5, which another model is
+    assert catalog.shipped().alike("openai", "gpt-6")[0] == "openai/gpt-6-sol"
     assert catalog.nearest("zzzzzz") == ()
 
 

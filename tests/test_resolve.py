@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from larik_nb import providers
 from larik_nb.config import Config
 from larik_nb.errors import ConfigError
-from larik_nb.providers import UnavailableProvider, connect, credentials, resolve
+from larik_nb.providers import UnavailableProvider, _resolve, connect, credentials, resolve
 from larik_nb.providers._build import WIRES
 from larik_nb.providers._presets import Quirks, host_url, names, presets, route
 from larik_nb.types import Request, StreamEvent, assistant, done, user
@@ -239,6 +239,13 @@ def test_the_settings_model_comes_before_any_key_and_says_where_it_was_read() ->
     assert (found.spec, found.source) == ("groq/openai/gpt-oss-120b", "model in the settings given")
     assert resolve(None, settings(LARIK_MODEL="kimi-k3")).source == "environment LARIK_MODEL"
     assert resolve(None, settings(OPENAI_API_KEY="k")).source == "environment OPENAI_API_KEY"
+
+
+def test_what_is_configured_is_told_without_a_look_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_resolve, "_running", lambda _: pytest.fail("a server was looked for"))
+    told = [_resolve.configured(settings(LARIK_MODEL="kimi-k3")), _resolve.configured(settings(OPENAI_API_KEY="k"))]
+    assert [found and found.source for found in told] == ["environment LARIK_MODEL", "environment OPENAI_API_KEY"]
+    assert _resolve.configured(settings()) is None
 
 
 def test_a_wrong_model_in_the_settings_names_the_place() -> None:

@@ -73,8 +73,14 @@ def _source(here: Route, config: Config) -> str:
     return "none, and none is needed" if here.key_optional else f"none: {credentials.missing(here).remedy}"
 
 
+def is_idle(here: Route, config: Config) -> bool:
+    """Return whether a provider takes a key and nobody gave it one, or set it up in any other way."""
+    takes = not here.in_process and not here.key_optional and bool(here.keys or here.settings)
+    return takes and not _source(here, config)
+
+
 def _without(config: Config) -> str:
-    idle = [here.name for here in _routes(config) if not _source(here, config) and not here.key_optional]
+    idle = [here.name for here in _routes(config) if is_idle(here, config)]
     if not idle:
         return ""
     way = f"%larik keys add {idle[0]} (in a shell: larik keys add {idle[0]} keyring)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR, Magics, magics_class
@@ -39,7 +40,7 @@ class LarikMagics(Magics):
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         super().__init__(shell, **traits)
         self.ip = shell
-        self.status = Status(shell, {"models": self._models, "choose": self._choose})
+        self.status = Status(shell, {"models": self._models, "choose": self._choose}, self._first_state)
         self.sessions: dict[str, Session] = {}
         self.recordings: dict[tuple[int, str, Any], Any] = {}
         self.chosen: str | None = None
@@ -244,6 +245,20 @@ class LarikMagics(Magics):
         self.status.say(state)
         for told in list(self.on_status):
             told(session, self.status.state.running)
+
+    def _first_state(self) -> State:
+        """Return what is known before the first turn, by settings and keys alone: no server is looked for."""
+        from larik_nb.errors import LarikError
+        from larik_nb.providers._resolve import configured
+        from larik_nb.routing._config import budget_limits
+
+        state = State()
+        with suppress(LarikError):  # as in `say_status`
+            session = self.session(None)
+            state = State(budget_usd=budget_limits(session.config).session_usd)
+            found = self.route(session) if self.chosen_by else configured(session.config)
+            state = replace(state, model=found.spec if found else None)
+        return state
 
     def _models(self, data: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         from larik_nb.notebook import picking

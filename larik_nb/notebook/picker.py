@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from larik_nb.errors import ConfigError
 from larik_nb.notebook import display, local_model
+from larik_nb.notebook.keys import is_idle
 from larik_nb.providers import credentials
 from larik_nb.providers._listing import Listed, is_set_up
 from larik_nb.providers._presets import names, route
@@ -111,6 +112,7 @@ class Shelf:
         routes = list(self._routes(config))
         self._order = {here.name: place for place, here in enumerate(routes)}
         self._keys = {here.name: here.in_process or here.key_optional or _has_key(here, config) for here in routes}
+        self._idle = [here.name for here in routes if _is_idle(here, config)]
         self._set_up = {here.name for here in routes if is_set_up(here, config)}
         self._known: dict[str, list[Listed]] = {}
         for model in self._catalog.models:
@@ -208,8 +210,8 @@ class Shelf:
         return {"state": "ok", "text": "its models are the catalog's"}
 
     def without_key(self) -> list[str]:
-        """Return the providers of the catalog that have no key."""
-        return [name for name in self._known if not self._keys.get(name, False)]
+        """Return the providers that take a key and have none: those that `%larik keys` names."""
+        return self._idle
 
     # -- lines ------------------------------------------------------------------------------------------------
     def offers(self) -> list[Offer]:
@@ -263,6 +265,13 @@ def _abilities(model: Listed, known: Model | None) -> Iterator[str]:
         said = model.tools if word == "tools" else None
         if said or (said is None and known and getattr(known, word)):
             yield word
+
+
+def _is_idle(here: Route, config: Config) -> bool:
+    try:
+        return is_idle(here, config)
+    except ConfigError:  # a key that cannot be one is one that somebody gave
+        return False
 
 
 def _has_key(here: Route, config: Config) -> bool:

@@ -149,6 +149,7 @@ def saved_lines(edited: Edited, config: Config) -> list[str]:
 
 def preset(name: str, config: Config, *, dry_run: bool) -> str:
     """Choose models by a preset and return what that changes, with its reasons; save it unless it is a dry run."""
+    suggest.check(name)  # before any provider is asked
     found, problems = _models(config)
     chosen = suggest.suggest(found, name, main=_main(config), roles=own(config), today=datetime.now(UTC).date())
     reasons = [f"{role}: {why}" for role, why in chosen.reasons.items()]
@@ -185,6 +186,7 @@ def choices(role: str, preset: str, config: Config) -> tuple[str, Rows]:
     """Return every model as a choice for a role, in a preset's order, each with why it is suggested or not."""
     if role.lower() not in role_names(config):
         raise ConfigError(f"there is no role {role}", remedy=f"Roles: {', '.join(role_names(config))}")
+    suggest.check(preset)
     found, problems = _models(config)
     today = datetime.now(UTC).date()
     rows = suggest.candidates(found, preset, role.lower(), main=_main(config), roles=own(config), today=today)

@@ -217,14 +217,18 @@ class Status:
     Args:
         shell: Runs the cells.
         answers: For a page's questions, by their type, what is said in reply.
+        first: Returns the state for a page that asks before there was anything to say; loading waits for nothing.
 
     Attributes:
         front: The page as the commands see it.
         state: What was said last, or would have been.
     """
 
-    def __init__(self, shell: Any, answers: Mapping[str, Answer] | None = None) -> None:
+    def __init__(
+        self, shell: Any, answers: Mapping[str, Answer] | None = None, first: Callable[[], State] = State
+    ) -> None:
         self._shell = shell
+        self._first = first
         self._answers = answers or {}
         self._comm: Any = None
         self.state = State()
@@ -294,6 +298,8 @@ class Status:
         self.front.heard(data)
         kind = str(data.get("type"))
         if kind == "hello":
+            if self.state == State():
+                self.state = self._said = self._first()
             self._send(self.state.message())
         elif kind in self._answers and data not in self._asked:  # the answer that is on its way goes to every page
             self._asked.append(data)

@@ -213,11 +213,10 @@ def _default_route(config: Config) -> Route | None:
 
 
 def _slip(spec: str, config: Config) -> bool:
-    from difflib import SequenceMatcher
+    from difflib import get_close_matches
 
-    likest = config.catalog.nearest(spec, limit=1)
-    forms = (likest[0], likest[0].partition("/")[2]) if likest else ()
-    return any(SequenceMatcher(None, spec.lower(), form).ratio() >= 0.8 for form in forms)
+    forms = (form for model in config.catalog.models for form in (model.spec, model.id.lower()))
+    return bool(get_close_matches(spec.lower(), forms, n=1, cutoff=0.8))
 
 
 def _misspelt(word: str, known: Iterable[str]) -> bool:
@@ -275,6 +274,17 @@ def _near_providers(spec: str, config: Config) -> Iterator[str]:
     head, slash, rest = spec.partition("/")
     for name in get_close_matches(head.lower(), names(config), n=2, cutoff=0.65):
         yield f"{name}{slash}{rest}"
+
+
+def configured(config: Config) -> Resolved | None:
+    """Return the model that the settings name, or the first key's; None where only a look around would tell.
+
+    No server is looked for, no keyring asked, no file of a model wanted.
+
+    Raises:
+        ConfigError: The settings name no model that there is.
+    """
+    return _configured(config) if config.model else _first_key(config)
 
 
 # -- when no model is named -----------------------------------------------------------------------------------------

@@ -153,13 +153,22 @@ def suggest(
     Raises:
         ConfigError: There is no such preset.
     """
-    if preset not in PRESETS:
-        raise ConfigError(f'there is no preset "{preset}"', remedy=f"One of: {', '.join(PRESETS)}")
+    check(preset)
     ranked = rank(models, today=today)
     own = next((row for row in ranked if row.model.spec.lower() == (main or "").lower()), None)
     others = [row for row in ranked if row is not own]
     decided = dict.fromkeys(_decided(preset, roles))
     return _settings({role: _choose(others, role, preset, own) for role in decided}, preset)
+
+
+def check(preset: str) -> None:
+    """Raise `ConfigError` unless there is such a preset; the message names the nearest, and all."""
+    from difflib import get_close_matches
+
+    if preset not in PRESETS:
+        close = get_close_matches(preset.lower(), PRESETS, n=1)
+        hint = f"Did you mean {close[0]}? " if close else ""
+        raise ConfigError(f'there is no preset "{preset}"', remedy=f"{hint}One of: {', '.join(PRESETS)}")
 
 
 def decides(preset: str, role: str, roles: Sequence[str] = ()) -> bool:

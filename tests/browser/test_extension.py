@@ -382,7 +382,7 @@ def test_escape_leaves_the_model_as_it_is(lab: Lab, page: Any) -> None:
     page.keyboard.press("Escape")
     page.locator(PICKER).wait_for(state="detached")
 
-    assert page.locator(".larik-ModelItem").text_content() == "demo · $0"
+    assert page.locator(".larik-ModelItem").text_content() == "demo · $0.00"
 
 
 def test_the_real_list_of_models_and_a_choice_that_cannot_be(lab: Lab, page: Any) -> None:

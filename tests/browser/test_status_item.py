@@ -79,7 +79,7 @@ def test_the_dot_shows_while_a_turn_runs_and_a_command_stops_it(lab: Lab, page: 
     page.wait_for_function("() => !window.jupyterapp.commands.isEnabled('larik-nb:stop-turn')")
 
     page.evaluate(START_CELL, 1)
-    _shows(page, "script · $0", running=True)
+    _shows(page, "script · $0.00", running=True)
     page.wait_for_function("() => window.jupyterapp.commands.isEnabled('larik-nb:stop-turn')")
     page.evaluate("() => window.jupyterapp.commands.execute('larik-nb:stop-turn')")
     page.wait_for_function("item => document.querySelector(item).dataset.running === 'false'", arg=ITEM, timeout=5_000)

@@ -11,6 +11,7 @@ import pytest
 from larik_nb import errors
 from larik_nb.catalog import Price
 from larik_nb.config import Config
+from larik_nb.notebook import keys
 from larik_nb.notebook.picker import Offer, Shelf
 from larik_nb.providers._listing import Listed, Listing
 from larik_nb.routing.cooldown import CooldownPolicy, Cooldowns
@@ -133,3 +134,11 @@ def test_a_small_model_of_this_machine_says_that_it_was_not_fetched(
 
     assert shelf({}).state("local/smollm2-135m") == "not fetched"
     assert shelf({}).state("local/mine.gguf") == "ok"
+
+
+def test_who_lacks_a_key_is_who_the_list_of_keys_names() -> None:
+    config = Config.load({}, env={"OPENAI_API_KEY": "k"})
+    named = keys.answer([], config, can_ask=False)[0].splitlines()[0].removeprefix("without a key: ").split(", ")
+    assert Shelf(config).without_key() == named
+    assert "anthropic" in named
+    assert "openai" not in named

@@ -345,3 +345,20 @@ def test_a_page_is_told_what_is_known_of_models_and_the_ones_that_can_be_asked_f
     assert True in ready
     assert ready == sorted(ready, reverse=True)
     assert {"spec", "price", "state"} <= said["models"][0].keys()
+
+
+def test_a_page_learns_what_is_configured_before_any_turn(comms: list[FakeComm]) -> None:
+    """Loading waits for no settings; the page's first question is answered by them."""
+    asked: list[str] = []
+
+    def first() -> State:
+        asked.append("settings")
+        return State(model="scripted/demo", budget_usd=2.0)
+
+    status = Status(Shell(), first=first)
+    status.say(State())
+    assert asked == []
+    comms[0].says(HELLO)
+    assert comms[0].sent[-1] == State(model="scripted/demo", budget_usd=2.0).message()
+    comms[0].says(HELLO)
+    assert asked == ["settings"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from larik_nb.catalog import Price
 from larik_nb.config import Config
 from larik_nb.errors import ConfigError
+from larik_nb.notebook import routing
 from larik_nb.providers._listing import Listed
 from larik_nb.routing.suggest import GUESSED_USD, INPUT_SHARE, PRESETS, can_work, rank, size_b, suggest
 
@@ -157,3 +158,10 @@ def test_a_local_model_of_unknown_size_may_work_a_small_one_may_not() -> None:
     assert not can_work(listed("ollama/qwen3:4b", **local))
     assert not can_work(listed("ollama/m", size_b=6.9, **local))
     assert can_work(listed("groq/llama-3b"))
+
+
+def test_a_slip_in_a_preset_s_name_is_told_before_any_provider_is_asked() -> None:
+    for words in (["preset", "cheepest"], ["suggest", "worker", "cheepest"]):
+        with pytest.raises(ConfigError, match="Did you mean cheapest") as caught:
+            routing.answer(words, Config.load({}, env={}), {})
+        assert "no provider" not in str(caught.value)

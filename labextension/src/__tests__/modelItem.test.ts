@@ -20,9 +20,10 @@ describe('itemText', () => {
   it.each<[string, Partial<IStatus>]>([
     ['demo · $0.21', {}],
     ['demo · $0.21/2.00', { budgetUsd: 2 }],
+    ['demo · $0.00/0.01', { sessionUsd: 0, budgetUsd: 0.01 }],
     ['demo · ≥ $0.21', { atLeast: true }],
-    ['no model · $0', { model: null, sessionUsd: 0 }],
-    ['deep · $0', { model: 'scripted/with/slashes/deep', sessionUsd: 0 }],
+    ['no model · $0.00', { model: null, sessionUsd: 0 }],
+    ['deep · $0.00', { model: 'scripted/with/slashes/deep', sessionUsd: 0 }],
     ['demo · $1.70/2.00 · near the budget', { sessionUsd: 1.7, budgetUsd: 2, level: 'warn' }],
     ['demo · $2.00/2.00 · budget reached', { sessionUsd: 2, budgetUsd: 2, level: 'stop' }]
   ])('reads %s', (text, changes) => {
@@ -32,12 +33,14 @@ describe('itemText', () => {
 
 describe('usd', () => {
   it.each([
-    [0, '0'],
-    [0.0004, '<0.001'],
-    [0.004, '0.004'],
-    [0.0994, '0.099'],
-    [0.0996, '0.10'],
-    [12.5, '12.50']
+    [0, '$0.00'],
+    [0.000001, '< $0.00001'],
+    [0.00042, '$0.00042'],
+    [0.004, '$0.004'],
+    [0.01, '$0.01'],
+    [0.013, '$0.013'],
+    [0.0994, '$0.099'],
+    [12.5, '$12.50']
   ])('writes %d as %s', (amount, text) => {
     expect(usd(amount)).toBe(text);
   });

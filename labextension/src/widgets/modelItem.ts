@@ -2,25 +2,27 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { ILarikKernel, IStatus } from '../tokens';
 
-/** Write USD with the digits that matter: `0`, `<0.001`, `0.004`, `0.21`, `12.50`. */
+/** Write USD as the kernel does (`display.usd`): to the cent, and to two figures where it is less. */
 export function usd(amount: number): string {
   if (amount === 0) {
-    return '0';
+    return '$0.00';
   }
-  if (amount < 0.001) {
-    return '<0.001';
+  if (amount < 0.00001) {
+    return '< $0.00001';
   }
-  return amount.toFixed(amount < 0.0995 ? 3 : 2);
+  const digits = Math.max(2, 1 - Math.floor(Math.log10(amount)));
+  const text = amount.toFixed(Math.min(digits, 7));
+  return '$' + (digits > 2 ? text.replace(/0$/, '') : text);
 }
 
 /** What was spent, `$0.21`; `≥ $0.21` where a part is unknown. */
 export function spent(status: IStatus): string {
-  return (status.atLeast ? '≥ ' : '') + '$' + usd(status.sessionUsd);
+  return (status.atLeast ? '≥ ' : '') + usd(status.sessionUsd);
 }
 
 /** The line in the status bar, `model · $0.21/2.00`. */
 export function itemText(status: IStatus, trans: TranslationBundle): string {
-  const budget = status.budgetUsd === null ? '' : '/' + usd(status.budgetUsd);
+  const budget = status.budgetUsd === null ? '' : '/' + usd(status.budgetUsd).replace('$', '');
   const parts = [status.model === null ? trans.__('no model') : bareName(status.model), spent(status) + budget];
   if (status.level !== 'ok') {
     // In words too: colour never carries the meaning alone.
@@ -34,11 +36,11 @@ export function itemTitle(status: IStatus, trans: TranslationBundle): string {
   return [
     status.model === null ? trans.__('Larik: no model is chosen') : trans.__('Larik: %1', status.model),
     status.atLeast
-      ? trans.__('Spent in this session: %1, and a part whose price is unknown', '$' + usd(status.sessionUsd))
-      : trans.__('Spent in this session: %1', '$' + usd(status.sessionUsd)),
+      ? trans.__('Spent in this session: %1, and a part whose price is unknown', usd(status.sessionUsd))
+      : trans.__('Spent in this session: %1', usd(status.sessionUsd)),
     status.budgetUsd === null
       ? trans.__('No budget is set')
-      : trans.__('Budget: %1', '$' + usd(status.budgetUsd)),
+      : trans.__('Budget: %1', usd(status.budgetUsd)),
     ...(status.level === 'stop' ? [trans.__('The budget is reached: nothing more is sent')] : []),
     ...(status.running ? [trans.__('A turn is under way')] : []),
     trans.__('Click to choose a model')

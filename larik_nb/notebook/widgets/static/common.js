@@ -49,6 +49,47 @@ function makeAnnouncer(el, signal) {
   };
 }
 
+/** Keep the keyboard's place in the notebook. When the widget goes while it has the focus, the focus returns to the cell
+ *  it came from: after Shift+Enter that is the next one, where work goes on. Shift+Enter in the widget goes back there
+ *  as well, and the widget stays. Without this the focus falls to the page, and every key of the notebook is dead. */
+function keepPlace(el, signal) {
+  let from = null;
+  let has = false;
+  el.addEventListener('focusin', event => {
+    has = true;
+    const before = event.relatedTarget;
+    if (before && !el.contains(before)) from = before;
+  });
+  el.addEventListener('focusout', event => {
+    // Without a next element the window lost the focus, or what had it was redrawn: the place stays ours.
+    if (event.relatedTarget && !el.contains(event.relatedTarget)) has = false;
+  });
+  const own = () => el.closest('.jp-Cell');
+  const back = cell => {
+    const notebook = cell?.closest('.jp-Notebook');
+    const place = from?.isConnected && notebook?.contains(from) ? from : cell;
+    place?.focus();
+  };
+  el.addEventListener(
+    'keydown',
+    event => {
+      if (event.key !== 'Enter' || !event.shiftKey || event.isComposing || !own()) return;
+      event.preventDefault();
+      event.stopPropagation();
+      back(own());
+    },
+    { capture: true, signal }
+  );
+  let cell = null;
+  requestAnimationFrame(() => (cell = own()));
+  signal.addEventListener('abort', () => {
+    requestAnimationFrame(() => {
+      const active = document.activeElement;
+      if (has && cell?.isConnected && (!active || active === document.body)) back(cell);
+    });
+  });
+}
+
 /** Return anywidget's export for `draw`, which is called for each view with
  *  - `h(name, properties, ...children)`: an element whose listeners end with the view,
  *  - `on(names, act)`: call `act` now and whenever one of the space-separated traits changes,
@@ -69,6 +110,7 @@ function panel(draw) {
       el.classList.add('larik');
       // JupyterLab leaves alone the keys pressed inside an element of this class.
       el.dataset.lmSuppressShortcuts = 'true';
+      keepPlace(el, signal);
       const on = (names, act) => {
         for (const name of names.split(' ')) listen(`change:${name}`, act);
         act();

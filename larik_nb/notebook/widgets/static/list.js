@@ -176,12 +176,14 @@ function makeList({ h, signal, say, id, label, pick, leave, rowHeight }) {
   };
 }
 
-/** Give a widget the focus when it is drawn for the first time, unless somebody is typing elsewhere. */
+/** Give a widget the focus when it is drawn for the first time, unless somebody is typing elsewhere. The empty cell that
+ *  Shift+Enter makes below the last one has the cursor, but nobody has typed there. */
 function focusWhenFresh(model, el, focus) {
   if (model.get('live')) return;
   requestAnimationFrame(() => {
     const active = document.activeElement;
     const types = active?.matches?.('input, textarea, select, [contenteditable="true"], [contenteditable="true"] *');
-    if (el.isConnected && !types) focus();
+    const untouched = active?.matches?.('.jp-Cell .cm-content') && !active.textContent;
+    if (el.isConnected && (!types || untouched)) focus();
   });
 }
