@@ -1,11 +1,12 @@
 import { commandsPlugin } from './plugins/commands';
 import { kernelPlugin } from './plugins/kernel';
+import { panelsPlugin } from './plugins/panels';
 import { prosePlugin } from './plugins/prose';
 import { settingsPlugin } from './plugins/settings';
 import { statusModelPlugin } from './plugins/statusModel';
 
 export { ILarikKernel, ILarikSettings, IStatus } from './tokens';
 
-const plugins = [settingsPlugin, kernelPlugin, statusModelPlugin, commandsPlugin, prosePlugin];
+const plugins = [settingsPlugin, kernelPlugin, statusModelPlugin, commandsPlugin, panelsPlugin, prosePlugin];
 
 export default plugins;
