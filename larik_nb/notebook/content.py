@@ -70,6 +70,16 @@ def build(
     return Content(parts=tuple(made.parts), notes=tuple(dict.fromkeys(made.notes)), names=tuple(made.names))
 
 
+def instructions(asked: Asked) -> tuple[str | None, tuple[str, ...]]:
+    """Return the instructions that a question sets, redacted as the user's own words are, and what to say of that."""
+    if asked.system is None or asked.raw:
+        return asked.system, ()
+    own = redact.literal(asked.system)
+    if own == asked.system:
+        return own, ()
+    return own, tuple(f"{note}; --raw sends it" for note in redact.told(own, "the instructions"))
+
+
 @dataclass
 class _Made:
     """Content on its way."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Bundle = dict[str, str]
 
+VIEW = "application/vnd.jupyter.widget-view+json"
+"""The part of an output that shows a widget, where a front end has one."""
+
 _THINKING_SHOWN = 20_000
 """Characters of thinking that are saved behind the fold."""
 

@@ -59,9 +59,11 @@ def planned(magics: LarikMagics, session: Session, route: Route, asked: Asked, t
     catalog = session.config.catalog
     sent = content.build(magics.ip, text, asked, route=route, catalog=catalog, pictures=magics.pictures)
     history = () if asked.new else tuple(session.history)
-    system = asked.system if asked.system is not None or asked.new else session.system
+    said, told = content.instructions(asked)
+    system = said if said is not None or asked.new else session.system
     effort = asked.effort or session.effort
     request = Request(model=route.model, messages=(*history, user(*sent.parts)), system=system, effort=effort)
+    sent = replace(sent, notes=(*told, *sent.notes))
     return Preview(request=request, content=sent, spec=route.spec, history=len(history))
 
 

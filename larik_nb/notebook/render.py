@@ -159,11 +159,12 @@ class ShellScreen:
     def show(self, bundle: Mapping[str, Any], id: str | None = None) -> None:
         """Publish an output."""
         transient = {"display_id": id} if id else {}
-        self._shell.display_pub.publish(data=bundle, metadata={}, transient=transient)
+        self._shell.display_pub.publish(data=bundle, metadata=_marks(bundle, id), transient=transient)
 
     def update(self, bundle: Mapping[str, Any], id: str) -> None:
         """Publish it anew."""
-        self._shell.display_pub.publish(data=bundle, metadata={}, transient={"display_id": id}, update=True)
+        transient = {"display_id": id}
+        self._shell.display_pub.publish(data=bundle, metadata=_marks(bundle, id), transient=transient, update=True)
 
     def clear(self) -> None:
         """Clear when the next output comes, so that nothing flickers."""
@@ -173,6 +174,11 @@ class ShellScreen:
         """Write to standard output at once."""
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def _marks(bundle: Mapping[str, Any], id: str | None) -> dict[str, Any]:
+    """Return the mark by which the page finds a widget's output again; a saved notebook keeps no display id."""
+    return {"larik": {"panel": id}} if id and display.VIEW in bundle else {}
 
 
 class View(Protocol):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from larik_nb.notebook import markdown
+from larik_nb.notebook import display, markdown
 
 if TYPE_CHECKING:
     from larik_nb.notebook.display import Bundle
+
+_LONGEST_CELL = 160
+"""Characters of a cell that are shown: every row is as wide as the widest."""
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
@@ -18,6 +21,7 @@ def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
         rows: The head first; all of one length.
         numbers: Columns after the first hold numbers, which stand at the right.
     """
+    rows = _shown(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     place = str.rjust if numbers else str.ljust
     lines = (
@@ -29,9 +33,14 @@ def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
 
 def marked(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
     """Return the same as a markdown table."""
-    head, *body = [[markdown.escaped(cell) for cell in row] for row in rows]
+    head, *body = [[markdown.escaped(cell) for cell in row] for row in _shown(rows)]
     rule = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
+
+
+def _shown(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the cells as one line each: settings and providers name things, and may name them anything."""
+    return [[display.one_line(cell, _LONGEST_CELL) for cell in row] for row in rows]
 
 
 def bar(share: float, width: int) -> str:

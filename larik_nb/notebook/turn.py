@@ -41,8 +41,9 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
         session.reset()
         session.system = None
         forget_recordings(magics, session)
-    if asked.system is not None:
-        session.system = asked.system
+    system, told = content.instructions(asked)
+    if system is not None:
+        session.system = system
     with at_once():
         route = _route(magics, session, asked)
     yield from asking.put(magics.ip, local_model.offer(route, can_ask=place.can_ask))
@@ -51,7 +52,7 @@ def run(magics: LarikMagics, asked: Asked, text: str, place: Place) -> Steps[Mes
             magics.ip, text, asked, route=route, catalog=session.config.catalog, pictures=magics.pictures
         )
     turn = _Turn(magics, session, route, place, replayed=asked.replay is not None)
-    turn.note(*_slips(magics, session, asked), *sent.notes)
+    turn.note(*_slips(magics, session, asked), *told, *sent.notes)
     settings = {"effort": asked.effort} if asked.effort else {}
     message = yield from turn.run(sent.parts, settings)
     with at_once():

@@ -44,6 +44,8 @@ KEYS = (
 )
 """What the keyboard does, for the help; the page holds the same keys."""
 
+_LONGEST_NAME = 120
+
 _UNLEASHED = (roles.MAIN, "compact")
 """Roles that no subagent has: a leash would hold nobody."""
 
@@ -285,12 +287,12 @@ class Wizard:
             "rows": rows,
             "budget": self._budget_row(),
             "changes": _counted(self._changes),
-            "diff": diff,
+            "diff": [display.one_line(line) for line in diff],
             "words": self.words,
             "file": display.home_short(str(self._path or self._saved.source)),
             "typical": self._typical(),
             "note": self.note,
-            "theirs": self.theirs,
+            "theirs": [display.one_line(line) for line in self.theirs],
         }
 
     def _roles(self) -> list[str]:
@@ -307,14 +309,14 @@ class Wizard:
         known = self._known(own, cooling)
         return {
             "role": name,
-            "model": roles.MAIN if role.is_main else role.spec or routing.NOTHING,
+            "model": roles.MAIN if role.is_main else _shown(role.spec or routing.NOTHING),
             "price": known["price"],
             "window": known["window"],
             "leash": routing.leash(role),
             "leashed": name not in _UNLEASHED,
             "state": routing.first_words(role.problem) or known["state"],
             "changed": any(name in path or (path == ("model",) and name == roles.MAIN) for path in self._changes),
-            "then": [{"spec": spec, **self._known(spec, cooling)} for spec in role.fallbacks],
+            "then": [{"spec": _shown(spec), **self._known(spec, cooling)} for spec in role.fallbacks],
             "reason": self._reason(role),
         }
 
@@ -421,6 +423,11 @@ COMMANDS: Mapping[str, Callable[..., list[Change]]] = {
     "discard": Wizard._discard,
 }
 """What the wizard does besides saving, each with what it takes."""
+
+
+def _shown(spec: str) -> str:
+    """Return a model's name fit to be read: a project's settings come from strangers, and may name anything."""
+    return display.one_line(spec, _LONGEST_NAME)
 
 
 def more_turns(now: int) -> int:

@@ -26,6 +26,8 @@ TIMEOUT_S = 20.0
 """For one provider, all its pages together (specification C3)."""
 MOST_BYTES = 1 << 25
 MOST_PAGES = 50
+_LONGEST_ID = 256
+"""Characters: what is longer is no model's name, and would make every row of a table as long."""
 _PER_MILLION = 1_000_000
 _WINDOWS = (
     "max_input_tokens",
@@ -263,7 +265,7 @@ def _items(data: Any) -> Iterator[dict[str, Any]]:
 def _listed(here: Route, row: Mapping[str, Any], config: Config) -> Listed | None:
     """Return the model of a row, the catalog's word before the list's; None for what is no model to talk to."""
     name = row.get("id") or row.get("name") or row.get("model")
-    if not isinstance(name, str) or not name.isprintable() or not _talks(row):
+    if not isinstance(name, str) or len(name) > _LONGEST_ID or not name.isprintable() or not _talks(row):
         return None
     model = name.removeprefix("models/")
     known = config.catalog.find(here.name, model)

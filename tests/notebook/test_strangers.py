@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import sys
 import threading
 import time
@@ -242,3 +243,38 @@ def test_what_is_no_image_is_not_shown_as_one(cells: Cells) -> None:
     cells.ask("q", "--format image --out drawing")
 
     assert cells.shell.user_ns["drawing"] == b"<svg>?</svg>"
+
+
+SECRET = "sk-ant-api03-Ab1Cd2Ef3Gh4Ij5Kl6Mn7"
+
+
+def test_a_recording_holds_no_secret_that_the_question_s_data_held(
+    cells: Cells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a variable, a file, the user's own words or the instructions: each is taken out, and said."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text(f"the key is {SECRET}\n")
+    cells.shell.user_ns["settings"] = {"host": "a", "api_key": SECRET}
+    cells.ask(f"Why does {SECRET} fail with {{settings}} and @notes.txt?", f'--record r.jsonl --system "Use {SECRET}"')
+
+    request = cells.provider.requests[-1]
+    assert SECRET not in repr(request)
+    assert request.system == "Use [redacted: API key]"
+    assert SECRET not in (tmp_path / "r.jsonl").read_text()
+    told = capsys.readouterr().out
+    for where in ("your question", "the instructions", "{settings}", "notes.txt"):
+        assert re.search(f"⚠ redacted in @?{re.escape(where)}: ", told)
+    assert SECRET not in cells.plain
+
+
+def test_raw_instructions_are_sent_as_they_stand(cells: Cells) -> None:
+    cells.ask("hi", f'--raw --system "Use {SECRET}"')
+
+    assert cells.provider.requests[-1].system == f"Use {SECRET}"
+
+
+def test_a_preview_shows_the_instructions_as_they_would_be_sent(cells: Cells) -> None:
+    cells.ask("hi", f'--preview --system "Use {SECRET}"')
+
+    assert "⚠ redacted in the instructions: API key; --raw sends it" in cells.plain
+    assert SECRET not in cells.plain

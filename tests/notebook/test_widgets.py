@@ -11,8 +11,9 @@ pytest.importorskip("anywidget", reason="the extra widgets is not installed")
 
 from traitlets import Unicode
 
+from larik_nb.notebook.display import VIEW
 from larik_nb.notebook.widgets import _assets
-from larik_nb.notebook.widgets._base import VIEW, Panel
+from larik_nb.notebook.widgets._base import Panel
 
 
 class Screen:

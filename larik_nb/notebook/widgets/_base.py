@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 from traitlets import Bool
 
+from larik_nb.notebook.display import VIEW
+
 if TYPE_CHECKING:
     from larik_nb.notebook.display import Bundle
     from larik_nb.notebook.render import Screen
-
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Panel(anywidget.AnyWidget):
