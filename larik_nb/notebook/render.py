@@ -41,12 +41,15 @@ _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
 """Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
 
-_TIMES_TEXT, _TIMES_LONG = 3.0, 0.6
-_LONG = 8_000
-_AHEAD = 2_000
-"""Characters that may be sent before an unfinished block is not drawn any more: a multiple of what has arrived, less of
-what came behind `_LONG`, and some in advance. The finished answer is sent twice, as markdown and as text: with this a
-long one stays about three times its size."""
+_LONG, _OF_LONG = 8_000, 0.2
+_REDRAWN, _AHEAD = 3_000, 2_000
+_READ_A_SECOND = 120
+"""Characters that may be sent while an answer comes: what has arrived, less of it behind `_LONG`; what redraws unfinished
+blocks, as much again as the first `_REDRAWN` characters and some in advance; but always what anybody can have read by then.
+The finished answer is sent twice, as markdown and as text: with this a long one stays under three times its size."""
+
+_BEHIND = 1_000
+"""Characters that wait to be drawn before a line says so."""
 
 _STEP = 1.3
 """Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
@@ -321,6 +324,7 @@ class Live(_Paced):
         self._tail = ""
         self._tail_shown = False
         self._sent = 0
+        self._behind = 0
         self._drawn(self._draw())
 
     def tick(self) -> None:
@@ -368,19 +372,29 @@ class Live(_Paced):
         return messages + self._draw_tail()
 
     def _draw_tail(self) -> int:
-        cut = markdown.finished(self._tail)
-        if not cut:
-            return self._draw_unfinished()
-        messages = self._put(self._tail[:cut])
-        self._tail, self._tail_id, self._tail_shown = self._tail[cut:], new_id(), False
-        return messages + self._draw_unfinished()
+        room = self._room()
+        cut = markdown.finished(self._tail[:room]) if room > 0 else 0
+        messages = 0
+        if cut:
+            messages += self._put(self._tail[:cut])
+            self._tail, self._tail_id, self._tail_shown, self._behind = self._tail[cut:], new_id(), False, 0
+        if cut < room and len(self._tail) * 2 <= self._room():
+            return messages + self._put(markdown.closed(self._tail))
+        return messages + self._draw_behind()
 
-    def _draw_unfinished(self) -> int:
-        """Draw what may still change, unless that was sent often enough for what has arrived."""
-        short, long = min(self.answer.size, _LONG), max(self.answer.size - _LONG, 0)
-        if self._sent + len(self._tail) > _TIMES_TEXT * short + _TIMES_LONG * long + _AHEAD:
+    def _room(self) -> int:
+        """Return how many more characters may be sent for what has arrived by now."""
+        size, now = self.answer.size, self.answer.clock()
+        whole = min(size, _LONG) + _OF_LONG * max(size - _LONG, 0) + min(size, _REDRAWN) + _AHEAD
+        return int(max(whole, _READ_A_SECOND * (now - (self._first_text or now)))) - self._sent
+
+    def _draw_behind(self) -> int:
+        """Say how much is not drawn yet, now and then, where no part of it stands on the screen."""
+        size = len(self._tail)
+        if size < _BEHIND or size < self._behind * _STEP or (self._tail_shown and not self._behind):
             return 0
-        return self._put(markdown.closed(self._tail))
+        self._behind = size
+        return self._put(display.small(f"… {display.tokens(size)} characters more; all of it shows at the end"))
 
     def _put(self, text: str) -> int:
         """Draw the tail's output."""

@@ -22,4 +22,5 @@ def css(name: str | None = None, *parts: str) -> str:
 
 
 def _read(file: str) -> str:
-    return (_STATIC / file).read_text(encoding="utf-8")
+    """Return a file without its indentation: the page is sent it with every widget, and no text in it spans lines."""
+    return "\n".join(map(str.strip, (_STATIC / file).read_text(encoding="utf-8").splitlines()))
