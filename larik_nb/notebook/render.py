@@ -41,9 +41,9 @@ _SLOWER = ((3.0, FRAME_S), (12.0, 0.25))
 _SLOWEST_S = 0.4
 """Seconds since the first text, and the time between frames until then: a long answer may come in larger steps."""
 
-_LONG, _OF_LONG = 8_000, 0.2
+_LONG, _OF_LONG = 8_000, 0.15
 _REDRAWN, _AHEAD = 3_000, 2_000
-_READ_A_SECOND = 120
+_READ_A_SECOND = 90
 """Characters that may be sent while an answer comes: what has arrived, less of it behind `_LONG`; what redraws unfinished
 blocks, as much again as the first `_REDRAWN` characters and some in advance; but always what anybody can have read by then.
 The finished answer is sent twice, as markdown and as text: with this a long one stays under three times its size."""
