@@ -19,7 +19,11 @@ pytest.importorskip("anywidget", reason="the extra widgets is not installed")
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "notebooks" / "01_quickstart.ipynb"
 NO_MODEL = "import os\nos.environ['LARIK_MODEL'] = 'scripted/demo'"
-LONG = "Say all of this again. " * 150  # scripted/demo quotes the question, a word at a time
+LONG = """\
+from larik_nb.providers.scripted import ScriptedProvider
+magics = get_ipython().magics_manager.magics["cell"]["larik"].__self__
+magics.session("long").model = ScriptedProvider(["word " * 2_000], delay_s=0.05)
+"""
 HOLDS_FOCUS = """([index, mode]) => {
   const notebook = window.jupyterapp.shell.currentWidget.content;
   return notebook.mode === mode && notebook.widgets[index]?.node.contains(document.activeElement);
@@ -38,6 +42,7 @@ def quickstart(lab: Lab) -> list[str]:
     """Write the quickstart, without outputs and on a model that needs no key; return each cell's kind and source."""
     notebook = nbformat.read(QUICKSTART, as_version=4)
     notebook.cells.insert(0, new_code_cell(NO_MODEL))
+    notebook.cells.insert(-1, new_code_cell(LONG))
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -97,7 +102,7 @@ def test_the_first_hour_needs_no_mouse(lab: Lab, page: Any, quickstart: list[str
     holds(page, last + 2)
     picture(page, "asked")
 
-    ask(page, last + 3, f"%%larik\n{LONG}")
+    ask(page, last + 3, "%%larik --session long\nSay a lot.")
     page.locator(".larik-bar-stop").wait_for(state="visible", timeout=20_000)
     press(page, "Escape", "i", "i")
     shows(page, last + 3, "· interrupted")
