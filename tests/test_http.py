@@ -180,8 +180,8 @@ class _Forgetful:
             while True:
                 connection, _ = self.socket.accept()
                 if b"\r\n\r\n" in connection.recv(65536):
+                    self.answered += 1  # before the answer: the client is quick to look
                     connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\n\r\nok")
-                    self.answered += 1
                 threading.Timer(0.002 * (self.answered % 3), connection.close).start()
 
 
