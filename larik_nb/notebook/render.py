@@ -51,6 +51,9 @@ The finished answer is sent twice, as markdown and as text: with this a long one
 _BEHIND = 1_000
 """Characters that wait to be drawn before a line says so."""
 
+_LEAP = 1.5
+"""Growth of a block that is drawn although what may be sent for it was: all of it together is thrice the block at most."""
+
 _STEP = 1.3
 """Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
 
@@ -324,7 +327,7 @@ class Live(_Paced):
         self._tail = ""
         self._tail_shown = False
         self._sent = 0
-        self._behind = 0
+        self._behind = self._drawn_size = 0
         self._drawn(self._draw())
 
     def tick(self) -> None:
@@ -378,9 +381,20 @@ class Live(_Paced):
         if cut:
             messages += self._put(self._tail[:cut])
             self._tail, self._tail_id, self._tail_shown, self._behind = self._tail[cut:], new_id(), False, 0
-        if cut < room and len(self._tail) * 2 <= self._room():
+            self._drawn_size = 0
+        if (cut < room and len(self._tail) * 2 <= self._room()) or self._has_grown():
+            self._drawn_size = len(self._tail)
             return messages + self._put(markdown.closed(self._tail))
         return messages + self._draw_behind()
+
+    def _has_grown(self) -> bool:
+        """Return whether one long block, code mostly, has grown by a good step: it must not seem to stand still."""
+        size = len(self._tail)
+        return (
+            self.answer.size <= _LONG
+            and size >= max(_BEHIND, self._drawn_size * _LEAP)
+            and not markdown.finished(self._tail)
+        )
 
     def _room(self) -> int:
         """Return how many more characters may be sent for what has arrived by now."""

@@ -111,3 +111,14 @@ def test_what_waits_to_be_drawn_is_told() -> None:
 
     assert MORE in last
     assert "all of it shows at the end" in last
+
+
+@pytest.mark.parametrize("a_second", [100.0, 400.0])
+def test_one_long_block_goes_on_growing(a_second: float) -> None:
+    """Code is one block to its end, and must not seem to stand still until then."""
+    text = "Here it is:\n\n```python\n" + "".join(f"value_{number} = {number}\n" for number in range(300))
+
+    page = streamed(text[:6_000], a_second)
+
+    assert len(plain(page.blocks)) > len(plain(text[:6_000])) * 0.6
+    assert page.sent < 20_000
