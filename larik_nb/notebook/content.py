@@ -74,10 +74,14 @@ def instructions(asked: Asked) -> tuple[str | None, tuple[str, ...]]:
     """Return the instructions that a question sets, redacted as the user's own words are, and what to say of that."""
     if asked.system is None or asked.raw:
         return asked.system, ()
-    own = redact.literal(asked.system)
-    if own == asked.system:
-        return own, ()
-    return own, tuple(f"{note}; --raw sends it" for note in redact.told(own, "the instructions"))
+    own, notes = _own_words(asked.system, "the instructions")
+    return own, tuple(notes)
+
+
+def _own_words(text: str, what: str) -> tuple[str, list[str]]:
+    """Return what the user wrote without its secrets, and what to say of those."""
+    own = redact.literal(text)
+    return own, [] if own == text else [f"{note}; --raw sends it" for note in redact.told(own, what)]
 
 
 @dataclass
@@ -108,9 +112,8 @@ class _Made:
             are, they = ("is", "it stands") if len(missing) == 1 else ("are", "they stand")
             self.notes.append(f"{', '.join(missing)} {are} not defined; sent as {they}")
         # The user's own words first: what a value brings in is redacted by stricter rules where it is described.
-        own = redact.literal(text)
-        if own != text:
-            self.notes += [f"{note}; --raw sends it" for note in redact.told(own, "your question")]
+        own, notes = _own_words(text, "your question")
+        self.notes += notes
         return interpolate.expand(
             own, names, self.words, note=self.notes.append, shown=lambda written: _shown(written, self.pictures)
         )

@@ -52,7 +52,7 @@ _BEHIND = 1_000
 """Characters that wait to be drawn before a line says so."""
 
 _LEAP = 1.5
-"""Growth of a block that is drawn although what may be sent for it was: all of it together is thrice the block at most."""
+"""Growth from one drawing to the next of a long block for which there is no room: together they are thrice the block."""
 
 _STEP = 1.3
 """Growth of a redrawn output from one frame to the next, which keeps the sum of all under 1 / (1 - 1 / 1.3) times it."""
@@ -323,11 +323,9 @@ class Live(_Paced):
         """Show who was asked."""
         self._head = new_id()
         self._head_shown = ""
-        self._tail_id = ""
         self._tail = ""
-        self._tail_shown = False
         self._sent = 0
-        self._behind = self._drawn_size = 0
+        self._begin_tail("")
         self._drawn(self._draw())
 
     def tick(self) -> None:
@@ -380,12 +378,17 @@ class Live(_Paced):
         messages = 0
         if cut:
             messages += self._put(self._tail[:cut])
-            self._tail, self._tail_id, self._tail_shown, self._behind = self._tail[cut:], new_id(), False, 0
-            self._drawn_size = 0
+            self._tail = self._tail[cut:]
+            self._begin_tail(new_id())
         if (cut < room and len(self._tail) * 2 <= self._room()) or self._has_grown():
             self._drawn_size = len(self._tail)
             return messages + self._put(markdown.closed(self._tail))
         return messages + self._draw_behind()
+
+    def _begin_tail(self, id: str) -> None:
+        self._tail_id = id
+        self._tail_shown = False
+        self._behind = self._drawn_size = 0
 
     def _has_grown(self) -> bool:
         """Return whether one long block, code mostly, has grown by a good step: it must not seem to stand still."""

@@ -163,11 +163,11 @@ def suggest(
 
 def check(preset: str) -> None:
     """Raise `ConfigError` unless there is such a preset; the message names the nearest, and all."""
-    from difflib import get_close_matches
+    from larik_nb._config_checks import nearest
 
     if preset not in PRESETS:
-        close = get_close_matches(preset.lower(), PRESETS, n=1)
-        hint = f"Did you mean {close[0]}? " if close else ""
+        close = nearest(preset, PRESETS)
+        hint = f"Did you mean {close}? " if close else ""
         raise ConfigError(f'there is no preset "{preset}"', remedy=f"{hint}One of: {', '.join(PRESETS)}")
 
 
