@@ -43,7 +43,6 @@ STEP_MS = 60_000
 NOT_OURS = (
     "Canceled future for ",  # JupyterLab drops its questions to a kernel that restarts without catching that
     "Cannot read properties of undefined (reading 'schema')",  # Notebook 7 while it loads, without extensions as well
-    "[anywidget] Failed to initialize model.",  # anywidget gives a page two seconds, however busy the machine is
     "Command 'filebrowser:open-path' not registered",  # Notebook 7 where JupyterLab has left a workspace
 )
 PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

@@ -160,7 +160,7 @@ def test_a_long_answer_never_blocks_the_page(lab: Lab, page: Any, answer: str, f
 
 
 def blocked(page: Any, cell: int, formulas: int) -> float:
-    """Run a long answer and return the longest task of the page's main thread meanwhile, in ms of its own time."""
+    """Run a long answer and return the longest task of the page's main thread meanwhile, in ms."""
     browser = page.context.browser
     browser.start_tracing(page=page, categories=["toplevel"])
     page.evaluate(START, cell)
@@ -168,13 +168,13 @@ def blocked(page: Any, cell: int, formulas: int) -> float:
     assert len(output["data"]["text/plain"]) > 50_000
     page.wait_for_function(TYPESET, arg=[cell, formulas], timeout=60_000)
     page.wait_for_timeout(1000)
-    tasks = own_times(json.loads(browser.stop_tracing())["traceEvents"])
+    tasks = task_times(json.loads(browser.stop_tracing())["traceEvents"])
     print(f"tasks over 50 ms: {sum(task > 50 for task in tasks)}, the longest {max(tasks):.0f} ms")
     return max(tasks)
 
 
-def own_times(events: list[dict[str, Any]]) -> list[float]:
-    """Return how long the tasks of all pages' main threads ran, in ms, without waiting for a processor."""
+def task_times(events: list[dict[str, Any]]) -> list[float]:
+    """Return how long each task of all pages' main threads took, in ms: as long as nobody there is heard."""
     named = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    tasks = [event for event in events if event["name"].endswith("RunTask") and "tdur" in event]
-    return [task["tdur"] / 1000 for task in tasks if named.get((task["pid"], task["tid"])) == "CrRendererMain"]
+    tasks = [event for event in events if event["name"].endswith("RunTask") and "dur" in event]
+    return [task["dur"] / 1000 for task in tasks if named.get((task["pid"], task["tid"])) == "CrRendererMain"]

@@ -59,6 +59,13 @@ def words(page: Any, index: int) -> str:
     return str(output["text"])
 
 
+def ends_well(page: Any, index: int) -> None:
+    """Ask in a cell and wait for the whole answer: one output, not interrupted."""
+    page.evaluate(START, index)
+    (whole,) = finished(page, index)
+    assert "interrupted" not in whole["data"]["text/plain"]
+
+
 def test_stop_pressed_twice_and_an_interrupt_with_it(lab: Lab, page: Any) -> None:
     """They stop one turn once, and nothing that runs after it."""
     opened(lab, page, "stopped_twice", ASK, "x = 1\nprint(x)", "%%larik\nAnd in April?", HISTORY)
@@ -82,9 +89,7 @@ def test_stop_pressed_twice_and_an_interrupt_with_it(lab: Lab, page: Any) -> Non
     assert outputs[1]["ename"] == "Interrupted"
     assert outputs[0]["data"]["text/plain"].count("What the numbers say") == 1
     assert words(page, 2) == "1\n"
-    page.evaluate(START, 3)
-    (whole,) = finished(page, 3)
-    assert "interrupted" not in whole["data"]["text/plain"]
+    ends_well(page, 3)
     assert words(page, 4) == "4 ['interrupted', 'end_turn']\n"
 
 
@@ -96,9 +101,7 @@ def test_the_page_is_loaded_anew_while_a_turn_runs(lab: Lab, page: Any) -> None:
     reloaded(page)
     page.wait_for_function(IS_IDLE, timeout=60_000)
 
-    page.evaluate(START, 2)
-    (whole,) = finished(page, 2)
-    assert "interrupted" not in whole["data"]["text/plain"]
+    ends_well(page, 2)
     assert words(page, 3) == "4 ['end_turn', 'end_turn']\n"
     assert page.locator(".larik-bar").count() == 0
     assert "Loading widget" not in page.content()
@@ -146,9 +149,7 @@ def test_the_kernel_is_restarted_while_a_turn_runs(lab: Lab, page: Any) -> None:
     assert "widget-view" not in saved(lab, page, file)
 
     lab.run(page, 0)
-    page.evaluate(START, 2)
-    (whole,) = finished(page, 2)
-    assert "interrupted" not in whole["data"]["text/plain"]
+    ends_well(page, 2)
 
 
 def test_two_pages_on_one_kernel(lab: Lab, page: Any) -> None:
@@ -165,9 +166,7 @@ def test_two_pages_on_one_kernel(lab: Lab, page: Any) -> None:
     assert "interrupted" not in whole["data"]["text/plain"]
 
     other.wait_for_function(IS_IDLE, timeout=30_000)
-    other.evaluate(START, 2)
-    (asked,) = finished(other, 2)
-    assert "interrupted" not in asked["data"]["text/plain"]
+    ends_well(other, 2)
     assert words(other, 3) == "4 ['end_turn', 'end_turn']\n"
     assert other.locator(".larik-bar").count() == 0
     assert "model not found" not in other.content()

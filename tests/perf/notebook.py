@@ -5,8 +5,8 @@
 Prints for each answer: the kernel's CPU, display messages, the most of them in any second, their bytes as a multiple of
 the text, when the first frame showed, and how long after the server's last byte the last frame came. Also the CPU of
 `%load_ext` in a running kernel, and of the first answer that takes long enough for a bar, whose import is paid once. The
-server is another process. Exits 1 where a figure is over its limit each of three times: others on the machine can only
-add to what an answer costs, so the least is the answer's own.
+server is another process. Exits 1 where a time is over its limit in each of three rounds, for others on the machine can only add to
+it, or any other figure in one of them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ ANSWERS = {
 }
 CPU_S, MESSAGES, A_SECOND, LAST_MS, LOAD_MS = 0.45, 160, 10, 50.0, 30.0
 ROUNDS = 3
+TIMES = ("cpu_s", "first_ms", "last_ms")
 TIMES_TEXT, TIMES_LONG = 5.0, 3.0
 """Bytes on the way to the page for each of the answer's, the long answer's less: two of them are what stays."""
 
@@ -49,12 +50,12 @@ loaded_ms = (time.process_time() - begun) * 1e3
 
 
 def least(kernel: Kernel, name: str) -> dict[str, float]:
-    """Return the least of each figure, of as many rounds as it takes to be within the limits, three at most."""
+    """Return the least of each time and the most of all else, of the rounds it takes to hold the limits: three at most."""
     figures = measure(kernel, ANSWERS[name])
     for _ in range(ROUNDS - 1):
         if faults(name, figures):
             again = measure(kernel, ANSWERS[name])
-            figures = {key: min(value, again[key]) for key, value in figures.items()}
+            figures = {key: (min if key in TIMES else max)(value, again[key]) for key, value in figures.items()}
     return figures
 
 
