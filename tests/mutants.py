@@ -200,7 +200,7 @@ MUTANTS = (
         WIRE,
         "usage.prompt > window",
         "usage.prompt > 10 * window",
-        f"{OVER_HTTP}::test_usage_above_the_window_is_an_overflow",
+        f"{OVER_HTTP}::test_usage_above_the_window_is_an_overflow_where_nothing_was_answered",
     ),
     Mutant(
         "an empty answer passes",
