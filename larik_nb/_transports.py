@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
 import types
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -219,16 +220,29 @@ class _StaleError(ReadError):
     """The server had closed a kept connection before it saw the request: sending it again repeats nothing."""
 
 
+_memory = threading.local()
+
+
+def _lent() -> memoryview:
+    """Return what the loop of this thread reads into."""
+    try:
+        lent: memoryview = _memory.lent
+    except AttributeError:
+        lent = _memory.lent = memoryview(bytearray(_READ_BYTES))
+    return lent
+
+
 class _Socket(asyncio.BufferedProtocol):
     """One connection's bytes: what came waits in a buffer, who reads waits on a future.
 
     It lends asyncio the memory to read into: a plain protocol is given a fresh quarter of a megabyte for each read,
-    which the system maps and unmaps.
+    which the system maps and unmaps. All connections of a loop lend the same, for what was read into it is taken out
+    before the loop does anything else.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._lent = memoryview(bytearray(_READ_BYTES))
+        self._lent = _lent()
         self.transport: asyncio.Transport | None = None
         self.lost: Exception | None = None
         self.at_end = False

@@ -340,3 +340,28 @@ def test_no_tls_context_is_made_for_plain_http(fake: FakeProvider) -> None:
         "assert not {'httpx', 'httpx2', 'httpcore2', 'anyio', 'aiohttp', 'pydantic'} & set(sys.modules), 'a heavy import'\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=30)
+
+
+def test_answers_that_come_at_once_stay_apart(transport: TransportName) -> None:
+    """Connections lend the same memory to be read into: each still has its own bytes, in their order."""
+    bodies = {f"/{letter}": letter.encode() * 300_000 for letter in "abcdefgh"}
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = bodies[head.split()[1].decode()]
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body))
+        for at in range(0, len(body), 7_000):
+            writer.write(body[at : at + 7_000])
+            await asyncio.sleep(0)
+        writer.close()
+
+    async def read(url: str) -> bytes:
+        async with http.post(url, headers={}, body={}, transport=transport) as reply:
+            return await reply.read()
+
+    async def all_of_them() -> list[bytes]:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            return await asyncio.gather(*(read(f"http://127.0.0.1:{port}{path}") for path in bodies))
+
+    assert asyncio.run(all_of_them()) == list(bodies.values())
