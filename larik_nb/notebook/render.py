@@ -377,12 +377,12 @@ class Live(_Paced):
         cut = markdown.finished(self._tail[:room]) if room > 0 else 0
         messages = 0
         if cut:
-            messages += self._put(self._tail[:cut])
+            messages += self._put(markdown.safe(self._tail[:cut]))
             self._tail = self._tail[cut:]
             self._begin_tail(new_id())
         if (cut < room and len(self._tail) * 2 <= self._room()) or self._has_grown():
             self._drawn_size = len(self._tail)
-            return messages + self._put(markdown.closed(self._tail))
+            return messages + self._put(markdown.safe(markdown.closed(self._tail)))
         return messages + self._draw_behind()
 
     def _begin_tail(self, id: str) -> None:
@@ -414,10 +414,10 @@ class Live(_Paced):
         return self._put(display.small(f"… {display.tokens(size)} characters more; all of it shows at the end"))
 
     def _put(self, text: str) -> int:
-        """Draw the tail's output."""
+        """Draw the tail's output: markdown that is ours, or made safe."""
         if not text.strip():
             return 0
-        bundle = {"text/markdown": markdown.safe(text)}
+        bundle = {"text/markdown": text}
         self._sent += len(text)
         if not self._tail_id:
             self._first(bundle)

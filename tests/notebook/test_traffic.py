@@ -109,8 +109,18 @@ def test_what_waits_to_be_drawn_is_told() -> None:
 
     last = list(streamed(text, 3_000.0).outputs.values())[-1]
 
+    assert last.startswith("<small>*… ")  # a quiet line of ours, not text of the model's with its tags made visible
     assert MORE in last
     assert "all of it shows at the end" in last
+
+
+def test_what_the_model_says_is_made_safe_while_it_comes() -> None:
+    text = "<img src=x onerror=alert(1)> and more.\n\n" * 40
+
+    drawn = "".join(streamed(text, 400.0).outputs.values())
+
+    assert "img src" in drawn
+    assert "<img" not in drawn.replace("\\<", "")
 
 
 @pytest.mark.parametrize("a_second", [100.0, 400.0])
